@@ -23,6 +23,7 @@ TUNED = (
     "The generated code is the same, but autotuning chose other configurations, which may differ in speed."
 )
 LATENCY, EAGER, BREAKS = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.GRAPH_BREAKS
+COLD, WARM, MEMORY = Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME, Metric.PEAK_MEMORY
 SLOW_BEFORE = {EAGER: (0.02,) * 5, LATENCY: (0.01,) * 5}
 SLOW_AFTER = {EAGER: (0.02,) * 3, LATENCY: (0.013,) * 3}
 
@@ -50,6 +51,30 @@ def test_a_ratio_is_the_worst_where_nothing_else_got_worse() -> None:
     speedup, latency = (make_row("mlp/x", metric) for metric in (Metric.WARM_SPEEDUP, LATENCY))
     for rows, worst in (((speedup,), Metric.WARM_SPEEDUP), ((speedup, latency), LATENCY)):
         assert inquire(*rows).worst is worst
+
+
+def make_moved(metric: Metric, times: float, **fields: Any) -> Comparison:
+    """A row so many times beyond its threshold of 10 %."""
+    threshold = Threshold(relative=0.1, absolute=0.0)
+    return make_row("mlp/x", metric, change=make_change(0.1 * times), threshold=threshold, **fields)
+
+
+def test_the_worst_is_what_regressed_furthest_beyond_its_threshold() -> None:
+    """Whatever stands first; what is open, or does not decide, is none."""
+    rows = [make_moved(LATENCY, 2), make_moved(COLD, 5), make_moved(WARM, 3)]
+    others = [make_moved(BREAKS, 9, status=Status.INCONCLUSIVE), make_moved(MEMORY, 9, decides=False)]
+    for order in (rows, rows[::-1]):
+        assert inquire(*order, *others).worst is COLD
+
+
+def test_guards_are_charged_with_a_call_that_got_slower() -> None:
+    """Not with one that got faster, nor where something else got worst."""
+    slower, faster = make_moved(LATENCY, 2), make_moved(LATENCY, -2, status=Status.IMPROVED)
+    assert inquire(slower).find_worst(CauseKind.GUARDS) is slower
+    assert inquire(faster).find_worst(CauseKind.GUARDS) is None
+    assert inquire(slower, make_moved(MEMORY, 3)).find_worst(CauseKind.GUARDS) is None
+    unsure = make_moved(MEMORY, 3, status=Status.INCONCLUSIVE)
+    assert inquire(unsure).find_worst(CauseKind.GUARDS) is None
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from statistics import fmean, median
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -127,6 +128,21 @@ def test_drift_is_judged_by_its_threshold_its_errors_and_its_limit() -> None:
         assert (row.status, row.reason) == rule_drift(before, after, limit, threshold)
         used.add((row.status, row.reason))
     assert used == {(Status.REGRESSED, Reason.BEYOND_BAR), read_better(), *read_family(1)[1]}
+
+
+@pytest.mark.parametrize(
+    ("metric", "before", "after", "status"),
+    [
+        (Metric.COLD_COMPILE_TIME, (0.2, 9.0), (0.0, 0.7), Status.UNCHANGED),
+        (Metric.COLD_COMPILE_TIME, (0.2, 9.0), (0.0, 0.71), Status.INCONCLUSIVE),
+        (Metric.COMPILED_LATENCY, (0.0,), (0.0,), Status.INCONCLUSIVE),
+    ],
+)
+def test_a_compile_as_long_as_a_call_is_unchanged_unless_some_were_half_a_second_longer(
+    metric: Metric, before: Sequence[float], after: Sequence[float], status: Status
+) -> None:
+    """A time of zero has no ratio: the longest of head is compared with the shortest that is stored."""
+    assert judge_steady(ask(metric, before, after)).status is status
 
 
 # --- what is compared with what ---
