@@ -7,7 +7,8 @@ import pytest
 from rule_repository import CONFIG, MODELS, Repo, make_baseline, make_step
 
 from gate.action.rules import open_rule_source
-from gate.errors import MachineError, UsageError
+from gate.errors import GateError, MachineError, UsageError
+from gate.git import MissingContentError
 from gate.project.config import load_config
 from gate.records.cases import Metric
 from gate.store import rules as rules_module
@@ -246,21 +247,28 @@ def test_nothing_is_left_of_the_rules(repo: Repo) -> None:
     assert len(repo.git("worktree", "list").splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("answer", "error", "words"),
+    [
+        ("exec sleep 60", MachineError, "git merge-base hangs"),
+        ("exit 128", MissingContentError, "lacks the content"),
+    ],
+)
 def test_a_git_that_does_not_answer_is_not_a_base_without_configuration(
-    repo: Repo, monkeypatch: pytest.MonkeyPatch
+    repo: Repo, monkeypatch: pytest.MonkeyPatch, answer: str, error: type[GateError], words: str
 ) -> None:
-    """Otherwise a slow disk would let the change be judged by its own rules."""
+    """Otherwise a slow or damaged disk would let the change be judged by its own rules."""
     base = repo.commit()
     git_itself = shutil.which("git")
     (repo.directory / "bin").mkdir()
     script = repo.directory / "bin" / "git"
-    slow = r'case "$*" in *\ merge-base\ *) exec sleep 60;; esac'
+    slow = rf'case "$*" in *\ merge-base\ *) {answer};; esac'
     script.write_text(f'#!/bin/sh\n{slow}\nexec "{git_itself}" "$@"\n')
     script.chmod(0o755)
     monkeypatch.setenv("PATH", str(script.parent), prepend=os.pathsep)
     monkeypatch.setattr(rules_module, "LIMIT_S", 0.5)
 
-    with pytest.raises(MachineError, match=r"git merge-base hangs"):
+    with pytest.raises(error, match=words):
         repo.prepare(base)
 
 

@@ -35,6 +35,7 @@ def _loader(request: pytest.FixtureRequest) -> Any:
         ("<<: {a: 1}", {"<<": {"a": 1}}),
         ("a: |\n  1\n", {"a": "1\n"}),
         ("9223372036854775807", 2**63 - 1),
+        ("-9223372036854775807", 1 - 2**63),
         ("a: \u00e4\U0001f600", {"a": "\u00e4\U0001f600"}),
     ],
 )
@@ -61,6 +62,8 @@ FINITE = "expected a finite number of at most 64 bits, got "
         ("a: -.INF", "gate.yml:1", FINITE + "'-.INF'"),
         ("a: 1e999", "gate.yml:1", FINITE + "'1e999'"),
         ("a: 9223372036854775808", "gate.yml:1", FINITE + "'9223372036854775808'"),
+        ("a: -9223372036854775808", "gate.yml:1", FINITE + "'-9223372036854775808'"),
+        ("a: 100000000000000000000", "gate.yml:1", FINITE + "'100000000000000000000'"),
     ],
 )
 def test_what_could_blow_up_or_surprise_is_refused(text: str, file: str, problem: str) -> None:
