@@ -141,6 +141,32 @@ def test_the_nearest_configuration_of_the_base_holds(repo: Repo) -> None:
     assert rules.config.directory == repo.root
 
 
+@pytest.mark.parametrize(
+    ("text", "others", "is_of_base"),
+    [
+        (CONFIG.replace("0.05", "0.90"), (), True),  # git's rename
+        ("version: 1\nregistry: [models/cases.yml]\n", (), True),  # nothing alike is left of it
+        ("version: 1\nregistry: [models/cases.yml]\n", ("old/gate.yml",), False),
+    ],
+)
+def test_a_configuration_that_the_change_moves_still_judges_it(
+    repo: Repo, text: str, others: tuple[str, ...], *, is_of_base: bool
+) -> None:
+    """As git sees it, or as the only one that the change removes nearby."""
+    (repo.top / "gate.yml").unlink()
+    repo.write(dict.fromkeys(("ci/gate.yml", *others), CONFIG))
+    repo.write({"ci/models/cases.yml": MODELS})
+    base = repo.commit()
+    for name in others:
+        (repo.top / name).unlink()
+    repo.commit({"gate.yml": text}, gone="ci/gate.yml")
+
+    rules = repo.prepare(base)
+
+    assert rules.sha == (base if is_of_base else "")
+    assert (rules.config.commit == base) is is_of_base
+
+
 def test_attributes_do_not_hide_rules(repo: Repo) -> None:
     """Files that `.gitattributes` excludes from archives, or rewrites there, are read as they are."""
     attributes = "gate.yml export-ignore\nsub/perf export-ignore\n*.json export-subst\n"

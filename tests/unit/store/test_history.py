@@ -185,11 +185,11 @@ def test_a_directory_is_compacted_into_a_file_a_month(tmp_path: Path) -> None:
     assert (reading.lines, len(reading.damaged)) == (3, 1)
     assert sorted(file.name for file in path.iterdir()) == ["2025-12.jsonl", "2026-03.jsonl"]
     write(path, 2.0, 3.0)
-    append_line(path, make_history_line(replace(HEAD, created="2026-03-01T09:00:00+00:00"), {"a/x": {}}))
+    append_line(path, make_history_line(replace(HEAD, created="2026-03-02T09:00:00+00:00"), {"a/x": {}}))
     reading = compact_history(path)
     assert reading.lines == 5
-    hours = [line.head.created[11:13] for line in read_history(path / "2026-03.jsonl", HistoryReading())]
-    assert hours == ["09", "10", "10", "10"]
+    days = [line.head.created[8:10] for line in read_history(path / "2026-03.jsonl", HistoryReading())]
+    assert days == ["01", "01", "01", "02"]
     assert sorted(file.name for file in path.iterdir()) == ["2025-12.jsonl", "2026-03.jsonl"]
 
 
