@@ -233,3 +233,13 @@ def test_rendered_values_read_back_the_same(value: object) -> None:
     text = f"a: {write_scalar(value)}  # comment\n"
     assert parse_yaml(text.encode(), "x").value == {"a": value}
     assert yaml.safe_load(text) == {"a": value}
+
+
+def test_what_the_parser_refuses_has_the_fix_of_its_key() -> None:
+    """It is reported once: the parser's problem, with an example of the key."""
+    text = "version: 1\nmodels:\n  - {name: a, factory: b:c, cases: [{expected_s: .nan}]}\n"
+    with pytest.raises(FileError) as caught:
+        decode_yaml(RegistryFile, text.encode(), "x.yml")
+    (error,) = list_errors(caught.value)
+    assert error.problem == FINITE + "'.nan'"
+    assert error.fix.startswith("Write, for example, `expected_s: ")
