@@ -101,7 +101,7 @@ def _check_counts(verdict: Verdict | Shown, source: str) -> None:
 
 
 def _are_possible(metric: Metric, columns: Iterable[Sequence[float]]) -> bool:
-    """Of all trials at once: the extremes show all but whether each is whole, and what is least besides 0."""
+    """Of one trial or of all: the extremes show all but whether each is whole, and the least besides 0."""
     values, domain = list(chain.from_iterable(columns)), _DOMAINS[metric]
     shown = [min(values), max(values)] if values else []
     if domain.least and 0.0 in shown:
@@ -111,12 +111,10 @@ def _are_possible(metric: Metric, columns: Iterable[Sequence[float]]) -> bool:
 
 def _check_values(samples: Mapping[Metric, Sequence[float]], source: str, key: str) -> None:
     for metric, values in samples.items():
-        domain = _DOMAINS[metric]
-        # Thousands of samples a trial: their extremes show all but whether each is whole.
-        if values and not domain.whole and domain.spans(min(values)) and domain.spans(max(values)):
+        if _are_possible(metric, (values,)):  # thousands of samples a trial
             continue
         for index, value in enumerate(values):
-            if not domain.holds(value):
+            if not _DOMAINS[metric].holds(value):
                 problem = _describe(metric, value)
                 raise FileError(source, f"{key}.{metric}[{index}]", problem, _FIX)
 

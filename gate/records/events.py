@@ -57,7 +57,7 @@ class TrialStarted:
     case_id: str
     index: int
     progress: Progress
-    paired: bool = False
+    paired: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,7 +81,7 @@ class TrialSkipped:
     case_id: str
     index: int
     expected_s: float
-    paired: bool = False
+    paired: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,7 +7,8 @@ import pytest
 from rule_repository import CONFIG, MODELS, Repo, make_baseline, make_step
 
 from gate.action.rules import open_rule_source
-from gate.errors import MachineError, UsageError
+from gate.errors import GateError, MachineError, UsageError
+from gate.git import MissingContentError
 from gate.project.config import load_config
 from gate.records.cases import Metric
 from gate.store import rules as rules_module
@@ -140,6 +141,32 @@ def test_the_nearest_configuration_of_the_base_holds(repo: Repo) -> None:
     assert rules.config.directory == repo.root
 
 
+@pytest.mark.parametrize(
+    ("text", "others", "is_of_base"),
+    [
+        (CONFIG.replace("0.05", "0.90"), (), True),  # git's rename
+        ("version: 1\nregistry: [models/cases.yml]\n", (), True),  # nothing alike is left of it
+        ("version: 1\nregistry: [models/cases.yml]\n", ("old/gate.yml",), False),
+    ],
+)
+def test_a_configuration_that_the_change_moves_still_judges_it(
+    repo: Repo, text: str, others: tuple[str, ...], *, is_of_base: bool
+) -> None:
+    """As git sees it, or as the only one that the change removes nearby."""
+    (repo.top / "gate.yml").unlink()
+    repo.write(dict.fromkeys(("ci/gate.yml", *others), CONFIG))
+    repo.write({"ci/models/cases.yml": MODELS})
+    base = repo.commit()
+    for name in others:
+        (repo.top / name).unlink()
+    repo.commit({"gate.yml": text}, gone="ci/gate.yml")
+
+    rules = repo.prepare(base)
+
+    assert rules.sha == (base if is_of_base else "")
+    assert (rules.config.commit == base) is is_of_base
+
+
 def test_attributes_do_not_hide_rules(repo: Repo) -> None:
     """Files that `.gitattributes` excludes from archives, or rewrites there, are read as they are."""
     attributes = "gate.yml export-ignore\nsub/perf export-ignore\n*.json export-subst\n"
@@ -246,21 +273,28 @@ def test_nothing_is_left_of_the_rules(repo: Repo) -> None:
     assert len(repo.git("worktree", "list").splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("answer", "error", "words"),
+    [
+        ("exec sleep 60", MachineError, "git merge-base hangs"),
+        ("exit 128", MissingContentError, "lacks the content"),
+    ],
+)
 def test_a_git_that_does_not_answer_is_not_a_base_without_configuration(
-    repo: Repo, monkeypatch: pytest.MonkeyPatch
+    repo: Repo, monkeypatch: pytest.MonkeyPatch, answer: str, error: type[GateError], words: str
 ) -> None:
-    """Otherwise a slow disk would let the change be judged by its own rules."""
+    """Otherwise a slow or damaged disk would let the change be judged by its own rules."""
     base = repo.commit()
     git_itself = shutil.which("git")
     (repo.directory / "bin").mkdir()
     script = repo.directory / "bin" / "git"
-    slow = r'case "$*" in *\ merge-base\ *) exec sleep 60;; esac'
+    slow = rf'case "$*" in *\ merge-base\ *) {answer};; esac'
     script.write_text(f'#!/bin/sh\n{slow}\nexec "{git_itself}" "$@"\n')
     script.chmod(0o755)
     monkeypatch.setenv("PATH", str(script.parent), prepend=os.pathsep)
     monkeypatch.setattr(rules_module, "LIMIT_S", 0.5)
 
-    with pytest.raises(MachineError, match=r"git merge-base hangs"):
+    with pytest.raises(error, match=words):
         repo.prepare(base)
 
 

@@ -194,6 +194,11 @@ def make_samples(metric: str, *values: float) -> dict[str, object]:
             "cold_compile_time is a number from 0 to 1e+18, not 4.94066e-324",
         ),
         (
+            make_samples("cold_compile_time", 0.0, 5e-324, 1.0),
+            "trials[0].samples.cold_compile_time[1]",
+            "cold_compile_time is a number from 0 to 1e+18, not 4.94066e-324",
+        ),
+        (
             make_samples("graph_breaks", -7),
             "trials[0].samples.graph_breaks[0]",
             "graph_breaks is a whole number from 0 to 1e+18, not -7",

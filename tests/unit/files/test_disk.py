@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gate.errors import GateError, MachineError, UsageError
-from gate.files.disk import describe_write_error, read_written_ns, write_atomic
+from gate.files.disk import describe_write_error, list_cut_short, read_written_ns, write_atomic
 
 
 def fail_with(number: int) -> Callable[..., None]:
@@ -24,15 +24,6 @@ def test_a_file_is_written_with_its_directories(tmp_path: Path) -> None:
     write_atomic(path, "ä\n")
     assert path.read_bytes() == "ä\n".encode()
     assert [path] == list(path.parent.iterdir())
-
-
-def test_a_file_that_is_gone_was_written_before_all_others(tmp_path: Path) -> None:
-    """Another process may remove it between two looks."""
-    path = tmp_path / "run.json"
-    assert read_written_ns(path) == 0
-    write_atomic(path, "1")
-    os.utime(path, ns=(5, 7))
-    assert read_written_ns(path) == 7
 
 
 def test_a_file_gets_the_rights_that_the_umask_leaves(tmp_path: Path) -> None:
@@ -115,3 +106,20 @@ def test_rights_that_are_another_users_name_him(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(os, "geteuid", lambda: left.stat().st_uid + 1)
     fix = f"Check the path and its rights ({left} belongs to {left.owner()}), or choose another directory."
     assert describe_write_error(left / "server.log", refused).fix == fix
+
+
+def test_a_file_that_is_gone_was_never_written(tmp_path: Path) -> None:
+    """One that is there was written when its file system says."""
+    path = tmp_path / "run.json"
+    assert read_written_ns(path) == 0
+    path.write_text("", encoding="utf-8")
+    os.utime(path, ns=(1, 7_000_000_000))
+    assert read_written_ns(path) == 7_000_000_000
+
+
+def test_what_a_killed_writer_left_is_listed(tmp_path: Path) -> None:
+    """Of this file alone."""
+    names = (".run.json.0a1b.tmp", ".other.json.0a1b.tmp", "run.json")
+    for name in names:
+        (tmp_path / name).write_text("", encoding="utf-8")
+    assert list_cut_short(tmp_path / "run.json") == [tmp_path / names[0]]

@@ -8,10 +8,10 @@ import pytest
 
 from gate.errors import FileError
 from gate.files import codec
-from gate.files.codec import RUN, NewerFileError
+from gate.files.codec import BASELINE, RUN, NewerFileError
 from gate.records.cases import Case, Metric
 from gate.records.run import Provenance, Trial
-from tests.make import make_run
+from tests.make import make_baseline, make_run
 
 CASE = Case(id="mlp/inference", model="mlp", factory="a.b:c")
 TRIALS = tuple(
@@ -78,6 +78,16 @@ def test_lines_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(codec, "MAX_LINES", 8)
     with pytest.raises(FileError, match="has more than 8 lines"):
         RUN.load(path)
+
+
+def test_a_file_of_rows_may_be_larger_than_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rows are parsed one by one; any other file is parsed at once."""
+    RUN.save(RUN_OF_3, tmp_path / "run.json")
+    BASELINE.save(make_baseline(CASE.id, {Metric.DRIFT: (0.5,)}), tmp_path / "baseline.json")
+    monkeypatch.setattr(codec, "MAX_ROWS_BYTES", 100)
+    assert BASELINE.load(tmp_path / "baseline.json").case_id == CASE.id
+    with pytest.raises(FileError, match="is larger than 100 bytes"):
+        RUN.load(tmp_path / "run.json")
 
 
 def test_a_row_that_does_not_fit_is_reported_by_its_key(tmp_path: Path) -> None:

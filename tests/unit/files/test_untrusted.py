@@ -48,7 +48,8 @@ def test_an_integer_with_a_million_digits_is_refused_at_once() -> None:
 
 
 def test_json_beyond_the_size_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit counts bytes, before anything is parsed."""
+    """The limit counts bytes, before anything is parsed; 128 MiB, a GiB of rows."""
+    assert (hostile.MAX_JSON_BYTES, hostile.MAX_ROWS_BYTES) == (2**27, 2**30)
     monkeypatch.setattr(hostile, "MAX_JSON_BYTES", 4)
     assert parse_json(b"[12]", "x") == [12]
     with pytest.raises(FileError, match="is larger than 4 bytes"):
@@ -153,8 +154,10 @@ def test_foreign_values_are_shown_short_and_on_one_line() -> None:
     assert quote_value({}) == "an empty mapping"
     assert quote_value({"a": 1}) == "a mapping"
     assert quote_value([1, 2]) == "a list of 2"
+    assert quote_value(10**5000) == quote_value(2**63) == quote_value(-(2**63)) == "a huge integer"
     assert quote_value(2**63 - 1) == "9223372036854775807"
-    assert quote_value(-(2**63)) == quote_value(10**5000) == "a huge integer"
+    assert quote_value("x" * 58) == f"'{'x' * 58}'"
+    assert quote_value("x" * 59) == f"'{'x' * 59}..."
     assert len(quote_value("x" * 1000)) == 63
 
 

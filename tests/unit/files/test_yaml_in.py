@@ -35,6 +35,7 @@ def _loader(request: pytest.FixtureRequest) -> Any:
         ("<<: {a: 1}", {"<<": {"a": 1}}),
         ("a: |\n  1\n", {"a": "1\n"}),
         ("9223372036854775807", 2**63 - 1),
+        ("-9223372036854775807", 1 - 2**63),
         ("a: \u00e4\U0001f600", {"a": "\u00e4\U0001f600"}),
     ],
 )
@@ -61,6 +62,7 @@ FINITE = "expected a finite number of at most 64 bits, got "
         ("a: -.INF", "gate.yml:1", FINITE + "'-.INF'"),
         ("a: 1e999", "gate.yml:1", FINITE + "'1e999'"),
         ("a: 9223372036854775808", "gate.yml:1", FINITE + "'9223372036854775808'"),
+        ("a: -9223372036854775808", "gate.yml:1", FINITE + "'-9223372036854775808'"),
         ("a: 100000000000000000000", "gate.yml:1", FINITE + "'100000000000000000000'"),
     ],
 )
@@ -231,3 +233,13 @@ def test_rendered_values_read_back_the_same(value: object) -> None:
     text = f"a: {write_scalar(value)}  # comment\n"
     assert parse_yaml(text.encode(), "x").value == {"a": value}
     assert yaml.safe_load(text) == {"a": value}
+
+
+def test_what_the_parser_refuses_has_the_fix_of_its_key() -> None:
+    """It is reported once: the parser's problem, with an example of the key."""
+    text = "version: 1\nmodels:\n  - {name: a, factory: b:c, cases: [{expected_s: .nan}]}\n"
+    with pytest.raises(FileError) as caught:
+        decode_yaml(RegistryFile, text.encode(), "x.yml")
+    (error,) = list_errors(caught.value)
+    assert error.problem == FINITE + "'.nan'"
+    assert error.fix.startswith("Write, for example, `expected_s: ")

@@ -1,9 +1,28 @@
+import typing
+from datetime import UTC, date, datetime, timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.files.schema import list_invalid
-from gate.records.bounds import Amount, Fraction, is_sha, parse_percent, read_amount, write_percent
+from gate.records.bounds import (
+    EXPIRY,
+    MAX_COUNT,
+    Amount,
+    Count,
+    Fraction,
+    Natural,
+    NotNegative,
+    Pattern,
+    Range,
+    Seconds,
+    compute_last_day,
+    is_sha,
+    parse_percent,
+    read_amount,
+    write_percent,
+)
 
 
 def list_fixes(key: str, written: object) -> list[str]:
@@ -122,3 +141,48 @@ def test_an_amount_is_kept_as_it_is_written() -> None:
 def test_a_commit_id_is_whole(text: object, *, expected: bool) -> None:
     """Forty or 64 small hexadecimal digits."""
     assert is_sha(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("bounded", "within", "outside"),
+    [
+        (Count, (1, 10_000), (0, 10_001)),
+        (Natural, (0, 10**9), (-1,)),
+        (NotNegative, (0.0, 1e-9), (-1e-9,)),
+        (Seconds, (1e-9, 1e9), (0.0, -1.0)),
+    ],
+)
+def test_a_bounded_number_takes_its_bounds_and_nothing_beyond(
+    bounded: object, within: tuple[float, ...], outside: tuple[float, ...]
+) -> None:
+    """A count begins at one, a time above zero."""
+    (_, rule) = typing.get_args(bounded)
+    assert all(map(rule.holds, within))
+    assert not any(map(rule.holds, outside))
+    assert MAX_COUNT == 10_000
+
+
+@pytest.mark.parametrize(
+    ("rule", "schema"),
+    [
+        (Range(minimum=0, maximum=8), {"minimum": 0, "maximum": 8}),
+        (Range(above=0), {"exclusiveMinimum": 0}),
+        (Range(minimum=0, whole=True), {"minimum": 0, "multipleOf": 1}),
+        (Pattern(regex="a|b", what="a or b"), {"pattern": "^(?:a|b)$"}),
+        (Pattern(regex="a", what="a", format="date"), {"format": "date", "pattern": "^(?:a)$"}),
+    ],
+)
+def test_a_rule_is_stated_in_json_schema(rule: Range | Pattern, schema: dict[str, object]) -> None:
+    """Only with the bounds that it has."""
+    assert rule.to_schema() == schema
+
+
+def test_something_counts_for_a_year_at_most() -> None:
+    """The last day is a year from today, and it still counts."""
+    assert compute_last_day(date(2026, 3, 1)) == date(2027, 3, 2)
+    today = datetime.now(UTC).date()
+    before, last, after = (str(compute_last_day(today) + timedelta(days=days)) for days in (-1, 0, 3))
+    assert EXPIRY.holds(before)
+    assert EXPIRY.holds(last)
+    assert not EXPIRY.holds(after)
+    assert not EXPIRY.holds("2026-02-30")

@@ -213,6 +213,11 @@ def test_every_remark_shows(code: Code, verdicts: Mapping[str, Verdict]) -> None
     assert "{" not in text
 
 
+def quote(why: Code, numbers: Mapping[str, float]) -> Fact:
+    """A fact that quotes a failure of this code."""
+    return Fact(code=Code.FAILURE, numbers=numbers, names={"why": (why.value,)})
+
+
 @pytest.mark.parametrize(
     ("fact", "is_right"),
     [
@@ -222,6 +227,16 @@ def test_every_remark_shows(code: Code, verdicts: Mapping[str, Verdict]) -> None
         (Fact(code=Code.CHANGED_PHASES, numbers={"inductor_after_s": 2.0}), True),
         (Fact(code=Code.CHANGED_PHASES, numbers={"evil_after_s": 2.0}), False),
         (Fact(code=Code.ACCEPT_TOO, numbers={"allowance": 1.0}), False),
+        (Fact(code=Code.ACCEPT_TOO, numbers={"allowance": 1.0}, cases=("a",)), False),
+        (Fact(code=Code.ACCEPT_TOO, numbers={"allowance": 1.0}, metrics=(Metric.DRIFT,)), False),
+        (
+            Fact(code=Code.ACCEPT_TOO, numbers={"allowance": 1.0}, cases=("a",), metrics=(Metric.DRIFT,)),
+            True,
+        ),
+        (quote(Code.NO_RESULT, {"trial": 1.0, "status": 1.0}), True),
+        (quote(Code.NO_RESULT, {"trial": 1.0}), False),
+        (quote(Code.HANGS, {"trial": 1.0, "status": 1.0}), False),
+        (quote(Code.RAISED, {"trial": 1.0}), True),
     ],
 )
 def test_a_fact_has_the_numbers_of_its_code(fact: Fact, is_right: bool) -> None:

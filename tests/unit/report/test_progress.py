@@ -71,8 +71,11 @@ FAILURE = make_failure("bert/x", "no\nresult", kind=FailureKind.HANG, stage="rou
             CaseFailed(failure=replace(FAILURE, log="out/logs/bert/x/1-cold.log"), progress=LAST),
             "[24/24] bert/x trial 1 FAILED: hang in stage rounds: no result; log: out/logs/bert/x/1-cold.log",
         ),
-        (TrialStarted(case_id="a", index=1, progress=HALF), ""),
-        (TrialSkipped(case_id="a", index=2, expected_s=31.0), "no time left for trial 2 of a (about 31 s)"),
+        (TrialStarted(case_id="a", index=1, progress=HALF, paired=False), ""),
+        (
+            TrialSkipped(case_id="a", index=2, expected_s=31.0, paired=False),
+            "no time left for trial 2 of a (about 31 s)",
+        ),
         (
             TrialSkipped(case_id="a", index=2, expected_s=31.0, paired=True),
             "no time left for pair 2 of a (about 31 s)",
@@ -95,7 +98,7 @@ def test_a_log_gets_one_line_a_trial() -> None:
     """Without a terminal nothing is drawn over."""
     stream = io.StringIO()
     with show_progress(stream=stream) as observe:
-        observe(TrialStarted(case_id="a", index=1, progress=HALF))
+        observe(TrialStarted(case_id="a", index=1, progress=HALF, paired=False))
         observe(TrialFinished(trial=Trial(case_id="a", index=1), progress=LAST))
 
     assert stream.getvalue() == "[24/24] a trial 1\n"
@@ -123,7 +126,7 @@ def test_a_terminal_gets_a_bar_with_the_time_left(monkeypatch: pytest.MonkeyPatc
     with show_progress(stream=stream) as observe:
         observe(PrimeStarted())
         observe(TrialFinished(trial=TRIAL, progress=HALF))
-        observe(TrialStarted(case_id="lstm/y", index=1, progress=HALF))
+        observe(TrialStarted(case_id="lstm/y", index=1, progress=HALF, paired=False))
     shown = stream.getvalue()
 
     assert "a/x trial 2: compiled 12.1 ms" in shown
@@ -136,7 +139,7 @@ def test_a_log_gets_a_line_while_nothing_ends(monkeypatch: pytest.MonkeyPatch) -
     stream = io.StringIO()
     with show_progress(stream=stream) as observe:
         observe(PrimeStarted())
-        observe(TrialStarted(case_id="a", index=1, progress=HALF))
+        observe(TrialStarted(case_id="a", index=1, progress=HALF, paired=False))
         time.sleep(0.2)
     assert re.search(
         r"^\[ 3/24\] a trial 1, 0.[0-9] s; about 5 min 12 s left$", stream.getvalue(), re.MULTILINE

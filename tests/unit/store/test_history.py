@@ -44,7 +44,7 @@ def write(path: Path, *values: float) -> list[HistoryLine]:
 @pytest.mark.parametrize("name", ["history.jsonl", "history"])
 def test_what_is_appended_is_read_again(tmp_path: Path, name: str) -> None:
     """A file, or a directory with a file for each run; the same line twice is one run."""
-    path, reading = tmp_path / name, HistoryReading()
+    path, reading = tmp_path / "new" / "deep" / name, HistoryReading()
     lines = write(path, 1.0, 2.0, 2.0)
     stored = list(read_history(path, reading))
     assert sorted(stored, key=lambda line: line.head.id) == sorted(
@@ -185,8 +185,11 @@ def test_a_directory_is_compacted_into_a_file_a_month(tmp_path: Path) -> None:
     assert (reading.lines, len(reading.damaged)) == (3, 1)
     assert sorted(file.name for file in path.iterdir()) == ["2025-12.jsonl", "2026-03.jsonl"]
     write(path, 2.0, 3.0)
+    append_line(path, make_history_line(replace(HEAD, created="2026-03-02T09:00:00+00:00"), {"a/x": {}}))
     reading = compact_history(path)
-    assert reading.lines == 4
+    assert reading.lines == 5
+    days = [line.head.created[8:10] for line in read_history(path / "2026-03.jsonl", HistoryReading())]
+    assert days == ["01", "01", "01", "02"]
     assert sorted(file.name for file in path.iterdir()) == ["2025-12.jsonl", "2026-03.jsonl"]
 
 
@@ -281,6 +284,5 @@ def test_a_machine_reads_what_it_measured_on_other_days(tmp_path: Path) -> None:
         (replace(HEAD, created="2026-02-20T09:00:00+00:00"), 7.0),
     ]
     for head, value in runs:
-        figures = (value, value / 2, value * 2)
-        append_line(path, make_history_line(head, {"a/x": {Metric.COMPILED_LATENCY: figures}}))
+        append_line(path, make_history_line(head, {"a/x": {Metric.COMPILED_LATENCY: (value, 0.5, 9.5)}}))
     assert read_days(path, today, since="2026-02-27") == {"a/x": {Metric.COMPILED_LATENCY: (2.0, 3.0)}}
