@@ -239,7 +239,7 @@ def _list_candidates(base: BaseTree, config: str) -> list[Path]:
 def _find_moved(base: BaseTree, own_path: Path) -> Path | None:
     """Find the base's configuration where the change moves it: else a change could be judged by its own.
 
-    That is git's rename, or the only removed file of such a name above or below.
+    That is git's rename, or the nearest removed file of such a name above or below.
     """
     words = iter(_diff(base, "--find-renames", "--diff-filter=RD", "--name-status", "-z", base.sha))
     renamed: dict[str, str] = {}
@@ -259,7 +259,8 @@ def _find_moved(base: BaseTree, own_path: Path) -> Path | None:
         if path.name in {own_path.name, DEFAULT_FILE}
         if path.is_relative_to(own_path.parent) or own_path.is_relative_to(path.parent)
     ]
-    return alike[0] if len(alike) == 1 else None
+    depth = len(own_path.parts)
+    return min(alike, key=lambda path: (abs(len(path.parts) - depth), path), default=None)
 
 
 def _list_changed(base: BaseTree, config: Config, path: Path) -> tuple[str, ...]:
