@@ -114,6 +114,20 @@ def test_suspect_that_may_be_another_program_gets_pairs(
     assert ("a/x", Reason.BELOW_THRESHOLD) in list_reasons(verdict, LATENCY, Status.UNCHANGED)
 
 
+@pytest.mark.parametrize(("grown", "pairs"), [(1.0, 0), (2.0, 2)])
+def test_slower_calls_are_not_cleared_where_the_same_program_takes_more_memory(
+    grown: float, pairs: int
+) -> None:
+    """What a program needs does not depend on the machine: something is not the same."""
+    memory = {Metric.PEAK_MEMORY: grown * 1e8}
+    given = Given(subjects=[Subject(alone=[{**trial, **memory} for trial in SLOW], imports=())])
+    run = make_run(given.subjects, other_changes=())
+    (baseline,) = make_stored(run)
+    stored = replace(baseline, trials={**baseline.trials, Metric.PEAK_MEMORY: (1e8,) * 5})
+    check_against_base(given, run, make_terms(run, baselines=(stored,)))
+    assert len(given.measured) == pairs
+
+
 def test_counter_that_moved_in_the_same_program_gets_its_pair() -> None:
     """Only times are cleared without a pair; a break that the pair lacks is INCONCLUSIVE."""
     given = Given(subjects=[Subject(name="a", alone=[{BREAKS: 1.0}], imports=()), Subject(name="b")])

@@ -16,14 +16,14 @@ from gate.check.schedule import (
     predict_pair_s,
     want_whole,
 )
-from gate.check.work import PairWork, make_trial_schedule
+from gate.check.work import PairWork, count_done, make_trial_schedule
 from gate.decide.suspects import Suspect
 from gate.metrics import INTERLEAVED, OF_WARM
 from gate.records.cases import Case, Metric, Mode
 from gate.records.facts import Disturbance
 from gate.records.protocol import Stage
 from gate.records.run import BASE_ARM, CANDIDATE_ARM, Conditions, Extent, Pairing, Trial
-from tests.make import make_pair, make_run
+from tests.make import make_failure, make_pair, make_run
 
 A = Case(id="a/x", model="a", expected_s=10.0)
 B = Case(id="b/x", model="b", expected_s=20.0)
@@ -57,6 +57,13 @@ def test_pairs_replace_no_trial() -> None:
     """A case with pairs still gets the second trial of a moved counter."""
     taken = [make_trial(A, 1, 1.0), replace(make_trial(A, 2, 1.0), pairing=Pairing.LIVE)]
     assert (Slot(case=A, index=2),) == make_trial_schedule((A,), 2, taken, WHOLE)
+
+
+def test_what_is_done_are_trials_that_were_measured_or_failed_and_pairs() -> None:
+    """Trial 2 failed after its first process, and trial 3 altogether; both sides of a pair are one."""
+    failures = tuple(make_failure(A.id, trial=index) for index in (2, 3))
+    run = make_run(make_trial(A, 1, 1.0), make_trial(A, 2, 1.0), *make_pair(A.id, 2), failures=failures)
+    assert (count_done(run, paired=False), count_done(run, paired=True)) == (3, 1)
 
 
 def test_trial_time_counts_start_up_once() -> None:

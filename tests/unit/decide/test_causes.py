@@ -6,13 +6,13 @@ import pytest
 
 from gate.decide.evidence.gather import Evidence
 from gate.decide.explain.causes import find_eager, find_first_cause, find_machine
-from gate.decide.explain.inquiry import CAUSES, Inquiry, shorten
+from gate.decide.explain.inquiry import CAUSES, Inquiry, is_eagers_alone, shorten
 from gate.decide.judge.machine import Machine
 from gate.records.cases import Metric, Threshold
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.run import CodeIdentity, GraphBreak, Recompile
-from gate.records.verdict import Cause, CauseKind, Comparison, Outcome, Status, Verdict
+from gate.records.verdict import Cause, CauseKind, Comparison, Outcome, Reason, Status, Verdict
 from gate.report.words.facts import describe_cause
 from tests.hosts import CPU_HOST
 from tests.make import Situation, decide, make_change, make_row, make_verdict
@@ -53,6 +53,27 @@ def test_a_ratio_is_the_worst_where_nothing_else_got_worse() -> None:
         assert inquire(*rows).worst is worst
 
 
+@pytest.mark.parametrize(
+    ("eager", "fall", "is_alone"),
+    [(-0.5, 1.0, True), (-0.3, 1.0, True), (-0.29, 1.0, False), (0.5, 1.0, False), (-0.5, 0.03, False)],
+)
+def test_a_speedup_fell_for_eager_alone_where_that_is_half_of_the_fall(
+    eager: float, fall: float, *, is_alone: bool
+) -> None:
+    """Half in logarithms: eager at 0.707 of its time explains half of a ratio's factor of two."""
+    row = make_row(
+        "mlp/x",
+        Metric.WARM_SPEEDUP,
+        Status.UNCHANGED,
+        reason=Reason.LEADER_STANDS,
+        change=make_change(fall),
+        threshold=Threshold(relative=0.03, absolute=0.0),
+        remarks=(Fact(code=Code.EAGER_CHANGED, numbers={"change": eager}),),
+    )
+    assert is_eagers_alone(row) is is_alone
+    assert not is_eagers_alone(replace(row, reason=Reason.BELOW_THRESHOLD))
+
+
 def make_moved(metric: Metric, times: float, **fields: Any) -> Comparison:
     """A row so many times beyond its threshold of 10 %."""
     threshold = Threshold(relative=0.1, absolute=0.0)
@@ -83,10 +104,12 @@ def test_guards_are_charged_with_a_call_that_got_slower() -> None:
         ((-0.2, -0.02, 0.2), [Code.EAGER_ALONE]),
         ((-0.2, -0.04, 0.2), [Code.EAGER_TOO]),
         ((-0.03, 0.0, 0.03), [Code.EAGER_ALONE]),
+        ((-0.04, -0.02, 0.03), [Code.EAGER_ALONE]),
+        ((-0.04, -0.021, 0.03), []),
         ((-0.029, 0.0, 0.029), []),
         ((-0.2, -0.02), []),
     ],
-    ids=["alone", "too", "at the limit", "within the limit", "without a speedup"],
+    ids=["alone", "too", "at the limit", "half as much", "more than half", "within the limit", "no speedup"],
 )
 def test_eager_moves_a_ratio_alone_where_compiled_moves_by_less_than_its_limit(
     changes: tuple[float, ...], codes: list[Code]

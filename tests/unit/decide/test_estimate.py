@@ -47,12 +47,13 @@ def test_counter_estimate_is_median_and_range() -> None:
     [
         (Metric.GRAPH_BREAKS, [1.0, 3.0, 2.0], 1.0),
         (Metric.PEAK_MEMORY, [1e8, 1.21e8, 1.1e8], math.log(1.1)),
+        (Metric.GRAPH_BREAKS, [2.0, 2.0], 0.0),
     ],
 )
 def test_noise_is_of_counts_or_of_logarithms_of_sizes(
     metric: Metric, values: list[float], noise: float
 ) -> None:
-    """The standard deviation of 1, 2 and 3 is 1; three sizes in steps of 10 % differ by ln 1.1."""
+    """The standard deviation of 1, 2, 3 is 1; sizes in steps of 10 % differ by ln 1.1, equals by nothing."""
     assert estimate_metric(metric, values).noise == pytest.approx(noise)
 
 

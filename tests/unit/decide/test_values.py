@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.decide.evidence.values import collect_values, compute_speedup, compute_values
+from gate.decide.evidence.values import collect_medians, collect_values, compute_speedup, compute_values
 from gate.records.cases import Metric
 from gate.records.run import Trial
 
@@ -95,6 +95,11 @@ def test_collecting_keeps_one_value_per_trial_that_has_it() -> None:
         make_trial({Metric.GRAPH_BREAKS: (2.0,)}),
     ]
     assert collect_values(trials) == {Metric.GRAPH_BREAKS: (1.0, 2.0), Metric.PEAK_MEMORY: (5.0,)}
+
+
+def test_a_name_that_one_table_lacks_counts_as_nothing_in_it() -> None:
+    """The median of 4 and 0 is 2; a table without any name is none."""
+    assert collect_medians([{"a": 2.0, "b": 4.0}, {}, {"a": 5.0}]) == {"a": 3.5, "b": 2.0}
 
 
 def test_no_samples_are_no_value() -> None:
