@@ -39,7 +39,8 @@ def merge_runs(runs: Sequence[Run], names: Sequence[str], planned: tuple[Case, .
 
 def list_missing_shards(runs: Sequence[Run]) -> list[int]:
     shards = [run.shard for run in runs if run.shard]
-    return sorted(set(range(1, shards[0].of + 1)) - {shard.number for shard in shards}) if shards else []
+    present = {shard.number for shard in shards}
+    return [number for number in range(1, shards[0].of + 1) if number not in present] if shards else []
 
 
 def pool_runs(runs: Sequence[Run], names: Sequence[str]) -> Run:

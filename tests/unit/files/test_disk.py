@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gate.errors import GateError, MachineError, UsageError
-from gate.files.disk import describe_write_error, list_cut_short, read_written_ns, write_atomic
+from gate.errors import FileError, GateError, MachineError, UsageError
+from gate.files.disk import describe_write_error, list_cut_short, load_bytes, read_written_ns, write_atomic
 
 
 def fail_with(number: int) -> Callable[..., None]:
@@ -24,6 +24,15 @@ def test_a_file_is_written_with_its_directories(tmp_path: Path) -> None:
     write_atomic(path, "ä\n")
     assert path.read_bytes() == "ä\n".encode()
     assert [path] == list(path.parent.iterdir())
+
+
+def test_a_link_that_leads_nowhere_names_where_it_leads(tmp_path: Path) -> None:
+    """The name is there, so "does not exist" alone would puzzle."""
+    (tmp_path / "run.json").symlink_to("gone.json")
+    for name, problem in (("run.json", "is a link to gone.json"), ("other.json", "does not exist")):
+        with pytest.raises(FileError) as caught:
+            load_bytes(tmp_path / name, 10)
+        assert caught.value.problem.startswith(problem)
 
 
 def test_a_file_gets_the_rights_that_the_umask_leaves(tmp_path: Path) -> None:

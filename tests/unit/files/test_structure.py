@@ -178,6 +178,7 @@ INFINITE = float("inf")
         ({"case_id": None}, "case_id", "expected text, got null"),
         ({"case_id": "\ud800"}, "case_id", "expected text, got '\\ud800'"),
         ({"overhead_s": True}, "overhead_s", FINITE + "True"),
+        ({"conditions": {"repeated": 1}}, "conditions.repeated", "expected true or false, got 1"),
         ({"overhead_s": INFINITE}, "overhead_s", FINITE + "inf"),
         ({"overhead_s": 2**63}, "overhead_s", FINITE + "a huge integer"),
         ({"samples": {"drift": [float("nan")]}}, "samples.drift[0]", FINITE + "nan"),

@@ -235,6 +235,21 @@ def test_a_metric_with_a_limit_can_be_put_into_quarantine(tmp_path: Path) -> Non
     assert entry.metric is Metric.GUARDS
 
 
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("trials: 5\nmax_trials: 4\n", "max_trials"),
+        ("trials: 50\n", "trials"),
+        ("trials: 50\nmax_trials: many\n", "max_trials"),
+    ],
+)
+def test_more_trials_than_a_case_may_have_are_one_mistake(tmp_path: Path, text: str, key: str) -> None:
+    """It is at the key that was written; where the limit is wrong itself, nothing is said of the trials."""
+    with pytest.raises(FileError) as caught:
+        load_config(write_config(tmp_path, f"version: 1\n{text}"))
+    assert [error.key for error in (caught.value, *caught.value.others)] == [key]  # type: ignore[attr-defined]
+
+
 def test_with_wrong_limits_no_quarantine_is_called_idle(tmp_path: Path) -> None:
     """The wrong limit may be meant for that metric."""
     with pytest.raises(FileError) as caught:
