@@ -144,7 +144,7 @@ def save_acceptance(path: Path, acceptance: Acceptance, today: str = "") -> bool
     # Of another case or metric there may be several: each counts.
     others = [kept for kept in old if (kept.case, kept.metric) != (acceptance.case, acceptance.metric)]
     expected = (*others, acceptance)
-    appended = _append_text(path, before, expected) if old and len(others) == len(old) else ""
+    appended = _append_text(path, before, expected) if old else ""
     write_atomic(path, appended or _render_file(expected))
     return not appended and bool(before) and before.split() != _render_file(old).split()
 
@@ -172,7 +172,7 @@ def _check_acceptance(acceptance: Acceptance, today: str) -> None:
 
 
 def _append_text(path: Path, before: str, expected: tuple[Acceptance, ...]) -> str:
-    """``""`` where the result does not read back, as after a flow list."""
+    """``""`` where the result does not read back, as after a flow list or where an entry is replaced."""
     text = before.rstrip() + "\n" + render_entry(expected[-1])
     try:
         file, _ = decode_yaml(AcceptedFile, text.encode(), str(path))

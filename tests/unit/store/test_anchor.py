@@ -119,4 +119,6 @@ def test_it_is_described_in_a_line() -> None:
         "v1.2 (0123456), recorded 2026-03-01 by Ada: the release of March: #12"
     )
     assert describe_anchor(BARE, "2026-03-11") == "0123456, recorded 2026-03-01 (10 days old): r"
+    assert describe_anchor(replace(BARE, created=""), "2026-03-11") == "0123456: r"
+    assert describe_anchor(BARE) == "0123456, recorded 2026-03-01: r"
     assert name_anchor(BARE) == "0123456"

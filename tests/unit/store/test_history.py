@@ -1,5 +1,6 @@
 """Appended history lines are read again, with other writers at work and after damage."""
 
+import errno
 import io
 import json
 import os
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.errors import FileError, GateError
+from gate.errors import FileError, GateError, MachineError
 from gate.records.cases import Metric
 from gate.store.history import (
     HistoryHead,
@@ -259,6 +260,33 @@ class Narrow(io.FileIO):
 
     def write(self, data: Any, /) -> int:
         return super().write(bytes(data)[:3])
+
+
+class Full(Narrow):
+    """A file on a disk that has room for three bytes."""
+
+    room = 3
+
+    def write(self, data: Any, /) -> int:
+        if not self.room:
+            raise OSError(errno.ENOSPC, "no room")
+        self.room = 0
+        return super().write(data)
+
+
+def test_a_line_that_finds_no_room_leaves_the_history_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was written of it is taken back."""
+    path = tmp_path / "history.jsonl"
+    write(path, 1.0)
+    before = path.read_bytes()
+    line = make_history_line(HEAD, {"a/x": {Metric.RECOMPILES: (1.0,)}})
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", lambda self, mode, buffering: Full(self, mode))  # noqa: ARG005
+        with pytest.raises(MachineError, match="full"):
+            append_line(path, line)
+    assert path.read_bytes() == before
 
 
 def test_a_line_that_is_written_in_pieces_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
