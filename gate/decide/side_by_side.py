@@ -62,7 +62,7 @@ def list_unsettled(
         suspect = replace(suspect, convicted=bool(convicting), slower=slower)
         spared = OF_COMPILES if slower and not suspect.thorough else frozenset()
         if convicting and not suspect.thorough:
-            metrics = _list_open_of_convicted(open_rows, convicting)
+            metrics = _list_open_of_convicted(suspect, rows, open_rows, convicting)
         else:
             metrics = _list_open(suspect, rows, open_rows)
         metrics = tuple(metric for metric in metrics if metric not in spared)
@@ -84,15 +84,21 @@ def _list_convicting(rows: Sequence[Comparison], suspect: Suspect, policy: Polic
 
 
 def _list_open_of_convicted(
-    open_rows: Sequence[Comparison], convicting: Collection[Metric]
+    suspect: Suspect,
+    rows: Sequence[Comparison],
+    open_rows: Sequence[Comparison],
+    convicting: Collection[Metric],
 ) -> tuple[Metric, ...]:
     """Calls, up to SETTLING_PAIRS.
 
     Where counts alone convict, compiles are timed as often, so that one acceptance covers their cost.
     """
-    wanted = [row for row in open_rows if all(map(is_exact, convicting)) or row.metric in CALLS]
-    is_begun = any(row.pairs < SETTLING_PAIRS for row in wanted)
-    return tuple(row.metric for row in wanted) if is_begun else ()
+    by_counts = all(map(is_exact, convicting))
+    wanted = [row for row in open_rows if by_counts or row.metric in CALLS]
+    metrics = {row.metric for row in wanted}
+    unseen = _list_unseen_compiles(suspect, rows, metrics) if by_counts else frozenset()
+    is_begun = bool(unseen) or any(row.pairs < SETTLING_PAIRS for row in wanted)
+    return tuple(metric for metric in SPECS if metric in metrics | unseen) if is_begun else ()
 
 
 def _list_open(
@@ -100,12 +106,20 @@ def _list_open(
 ) -> tuple[Metric, ...]:
     """The open metrics that further pairs measure; all that are asked for before the first pair."""
     metrics = {row.metric for row in open_rows} if rows else {*suspect.metrics}
-    if rows and suspect.screened.slower:
-        seen = {row.metric for row in rows}
-        metrics |= OF_COMPILES.intersection(suspect.metrics) - seen
-        if not metrics.isdisjoint(COMPILE_TIMES):
-            metrics |= {Metric.COMPILE_CALLS} - seen
-    return tuple(metric for metric in SPECS if metric in metrics)
+    unseen = _list_unseen_compiles(suspect, rows, metrics)
+    return tuple(metric for metric in SPECS if metric in metrics | unseen)
+
+
+def _list_unseen_compiles(
+    suspect: Suspect, rows: Sequence[Comparison], metrics: Collection[Metric]
+) -> frozenset[Metric]:
+    """What waited while calls looked slower: no pair has it. With a time, the calls of the compile."""
+    if not rows or not suspect.screened.slower:
+        return frozenset()
+    seen = {row.metric for row in rows}
+    unseen = OF_COMPILES.intersection(suspect.metrics) - seen
+    is_timed = not unseen.union(metrics).isdisjoint(COMPILE_TIMES)
+    return unseen | ({Metric.COMPILE_CALLS} - seen if is_timed else frozenset())
 
 
 def _looks_slower(open_rows: Sequence[Comparison]) -> bool:

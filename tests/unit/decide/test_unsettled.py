@@ -230,6 +230,29 @@ def test_compiles_of_a_case_that_counts_alone_convict_are_timed_in_three_pairs(
     assert {metric for left in unsettled for metric in left.metrics} == open_metrics
 
 
+@pytest.mark.parametrize(
+    ("pairs", "open_metrics"),
+    [(2, {LATENCY}), (3, {LATENCY, COLD, CALLS}), (6, {LATENCY, COLD, CALLS})],
+)
+def test_a_compile_that_waited_for_slower_calls_is_timed_though_memory_convicts(
+    pairs: int, open_metrics: set[Metric]
+) -> None:
+    """The first pairs were for calls and memory alone; once calls look no slower, its turn has come."""
+    spread = (0.09, -0.09, 0.06, 0.0, 0.0, 0.0)
+    head = {LATENCY: 0.0112, Metric.MEMORY_GROWTH: 1e6}
+    run = pair_up(PairedCase(pairs=pairs, spread=spread, base={Metric.MEMORY_GROWTH: 0.0}, head=head))
+    kept = (LATENCY, Metric.EAGER_LATENCY, Metric.MEMORY_GROWTH)
+    trials = tuple(
+        replace(trial, samples={metric: trial.samples[metric] for metric in kept}) for trial in run.trials
+    )
+    suspect = Suspect(
+        case_id=CASE, metrics=(LATENCY, COLD, Metric.MEMORY_GROWTH), screened=Screened(slower=True)
+    )
+    unsettled = list_unsettled(replace(run, trials=trials), POLICY, [suspect])
+    assert [left.convicted for left in unsettled] == [True]
+    assert {metric for left in unsettled for metric in left.metrics} == open_metrics
+
+
 def test_what_is_accepted_convicts_nobody() -> None:
     """With slower calls accepted the compile is measured on."""
     run = pair_up(PairedCase(pairs=6, full=1, head={LATENCY: 0.013, COLD: 20.0}))
