@@ -207,6 +207,24 @@ def test_what_both_arms_do_at_once_counts_once(pairing: Pairing, metric: Metric,
     assert compute_pair_s(A, trials) == seconds
 
 
+@pytest.mark.parametrize(
+    ("metrics", "index", "seconds"),
+    [
+        ((Metric.COMPILED_LATENCY,), 1, 22.0),
+        ((Metric.COMPILED_LATENCY,), 2, 30.0),
+        ((Metric.COMPILED_LATENCY, Metric.PEAK_MEMORY), 1, 30.0),
+    ],
+)
+def test_both_arms_of_a_first_pair_of_calls_compile_at_once(
+    metrics: tuple[Metric, ...], index: int, seconds: float
+) -> None:
+    """Of twice 15 s the 8 for eager calls and the compile count once; a second process does them in turn."""
+    stages_s = {Stage.EAGER: 2.0, Stage.COMPILE: 6.0, Stage.ROUNDS: 7.0}
+    samples: dict[Metric, tuple[float, ...]] = dict.fromkeys(metrics, (1.0,))
+    pair = make_pair(A.id, index, pairing=Pairing.LIVE, samples=samples, stages_s=stages_s)
+    assert compute_pair_s(A, pair) == pytest.approx(seconds)
+
+
 def test_a_pace_knows_what_most_trials_lost_to_the_hypervisor() -> None:
     """Two of three trials lost 4 and 6 %; of four they are not most. One was repeated."""
     stolen = (0.04, 0.06, 0.01, 0.01)
