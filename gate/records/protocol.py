@@ -10,8 +10,8 @@ it while torch writes down what it does.
 The workers of a pair take turns, each by a socket of its own (``channel``), one word a line, some with
 JSON:
 
-- ``loaded``: all is done that is not timed, by ``rounds`` the compile too. The answer is ``go``; until then
-  both arms work at the same time.
+- ``loaded``: the case is built, and what no cache holds yet was compiled where nobody times it. The answer is
+  ``go``; until then both arms work at the same time.
 - ``ready`` with an :class:`Offer`. The answer is ``rounds`` with a :class:`RoundPlan`: what both run at
   most.
 - ``turn``, before each block and once more after the last, with the seconds that the last block takes
@@ -46,7 +46,7 @@ MIN_SUPER_BLOCKS = 3  # fewer leave a median at the mercy of one disturbance
 OPTIONS_FILE = "options.json"  # what the primer leaves in Inductor's cache directory: torch.compile's options
 _NO_ROUNDS_S = 1e-9  # no super-block fits
 BLOCKS_PER_ARM = 4  # of a super-block: two of eager's, two of compiled's
-LOADED = "loaded"  # all is compiled, or loaded
+LOADED = "loaded"  # built, and compiled where nobody times it
 KEEP = "keep"  # of ``go``: the next block is this arm's as well
 
 

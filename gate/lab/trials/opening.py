@@ -41,17 +41,24 @@ from gate.records.run import BASE_ARM, Arm, CaseFailure, Conditions, Environment
 from gate.report.words.facts import advise_unprimed, describe_unprimed
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Primed:
+    environment: Environment
+    toolchain_s: float  # of the primer alone: what the user's modules take to import is none of it
+
+
 def prime_bench(bench: Bench, *, warms_up: bool = True) -> Environment:
     """Run the primer to its end; as :func:`start_primer`."""
     with start_primer(bench, warms_up=warms_up) as finish:
-        return finish()
+        return finish().environment
 
 
 @contextmanager
-def start_primer(bench: Bench, *, warms_up: bool = True) -> Iterator[Callable[[], Environment]]:
+def start_primer(bench: Bench, *, warms_up: bool = True) -> Iterator[Callable[[], Primed]]:
     """Run the primer meanwhile: later workers find precompiled headers and the ISA probe's results.
 
-    Without ``warms_up`` only the environment is read. It is ended if nobody waits for it by the function.
+    Without ``warms_up`` only the environment is read. It is ended if nobody waits for it by the function,
+    which raises what this does.
 
     Raises:
         MachineError: The machine cannot compile on this device.
@@ -60,11 +67,20 @@ def start_primer(bench: Bench, *, warms_up: bool = True) -> Iterator[Callable[[]
     job = replace(job, request=replace(job.request, warms_up=warms_up))
     (opened,) = bench.pool.open((job,), list_later_jobs(bench))
     alarm, ring = os.pipe()
+
+    def prime() -> tuple[JobOutcome, float]:
+        begun = time.monotonic()
+        return run_worker(replace(opened, alarm=alarm)), time.monotonic() - begun
+
+    def finish() -> Primed:
+        result, toolchain_s = primer.result()
+        return Primed(environment=_load_environment(bench, job, result), toolchain_s=toolchain_s)
+
     try:
         with ThreadPoolExecutor(max_workers=1) as executor:
-            primer = executor.submit(run_worker, replace(opened, alarm=alarm))
+            primer = executor.submit(prime)
             try:
-                yield lambda: _load_environment(bench, job, primer.result())
+                yield finish
             finally:
                 os.write(ring, b"!")
     finally:
@@ -151,15 +167,17 @@ def open_lab(
             observe(PrimeStarted())
         begun = time.monotonic()
         with start_primer(bench, warms_up=warms_up) as finish:
+            if bench.gpu is not None and bench.gpu.exclusive:
+                finish()  # a GPU of one process takes no import beside it
             unimportable, cases = _leave_out(try_imports(bench, cases), cases, observe)
             if base and settings.tries_base:
                 refuse_base(replace(bench, arm=base, folder=BASE_ARM), cases)
             roles = (WorkerRole.COLD, WorkerRole.WARM)
             bench.pool.begin([make_job(bench, role, case) for case in cases[:1] for role in roles])
             is_vain = warms_up and has_planned and not cases
-            environment = None if is_vain else finish()
-        environment = environment or prime_bench(bench, warms_up=False)
-        toolchain_s = time.monotonic() - begun
+            primed = None if is_vain else finish()
+        environment = primed.environment if primed else prime_bench(bench, warms_up=False)
+        toolchain_s = primed.toolchain_s if primed else time.monotonic() - begun
         if warms_up and not is_vain:
             observe(PrimeFinished(toolchain_s=toolchain_s))
         unavailable, _ = _leave_out(list_unavailable_compiled(cases, environment, bench), cases, observe)

@@ -5,6 +5,7 @@ import os
 import signal
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -26,6 +27,7 @@ from gate.lab.trials.bench import LabSettings
 from gate.lab.trials.opening import Lab, open_lab
 from gate.lab.trials.runs import make_measurer, make_run, measure_plan
 from gate.lab.trials.same_run import resume_run
+from gate.lab.workers.worker import JobOutcome, WorkerJob, run_worker
 from gate.lab.workers.worker_environment import list_dropped_variables
 from gate.records.cases import Case, DType, Metric, Policy
 from gate.records.codes import Code
@@ -40,7 +42,7 @@ from gate.records.events import (
     WorkerPlanned,
 )
 from gate.records.facts import Disturbance
-from gate.records.run import Arm, CodeIdentity, Conditions, Extent, FailureKind, Run
+from gate.records.run import Arm, CaseFailure, CodeIdentity, Conditions, Extent, FailureKind, Run
 from gate.records.verdict import Outcome
 from gate.report.words.facts import describe_failure
 from tests.words import describe_measuring
@@ -89,6 +91,52 @@ def workshop(arm: Arm, settings: LabSettings, tmp_path: Path, monkeypatch: pytes
 def list_scratch(tmp_path: Path) -> Callable[[], list[str]]:
     """List the scratch directories in the temporary directory."""
     return lambda: sorted(path.name for path in (tmp_path / "temporary").iterdir())
+
+
+def test_what_modules_take_to_import_is_not_charged_to_the_toolchain(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are imported half a second longer than the primer takes, and that is no time of the run."""
+    ended = threading.Event()
+
+    def run(job: WorkerJob) -> JobOutcome:
+        outcome = run_worker(job)
+        ended.set()
+        return outcome
+
+    def try_imports(*_: object) -> tuple[CaseFailure, ...]:
+        assert ended.wait(60.0)
+        time.sleep(0.5)
+        return ()
+
+    monkeypatch.setattr(opening_module, "run_worker", run)
+    monkeypatch.setattr(opening_module, "try_imports", try_imports)
+    begun = time.monotonic()
+    with workshop.open(make_case()) as lab:
+        assert 0.0 < lab.toolchain_s < time.monotonic() - begun - 0.5
+
+
+def test_an_exclusive_gpu_is_the_primers_alone(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that tries an import would be refused by it, and its case called broken."""
+    at_work, seen = set[int](), list[bool]()
+
+    def run(job: WorkerJob) -> JobOutcome:
+        at_work.add(1)
+        outcome = run_worker(job)
+        at_work.clear()
+        return outcome
+
+    def try_imports(*_: object) -> tuple[CaseFailure, ...]:
+        seen.append(bool(at_work))
+        return ()
+
+    gpu = GpuState(index=0, uuid="GPU-1", exclusive=True)
+    monkeypatch.setattr(opening_module, "run_worker", run)
+    monkeypatch.setattr(opening_module, "try_imports", try_imports)
+    monkeypatch.setattr(opening_module, "find_gpu", lambda *_: gpu)
+    monkeypatch.setattr(opening_module, "choose_cores", lambda *_: ())
+    with workshop.open(make_case()):
+        assert seen == [False]
 
 
 def test_measures_round_robin_and_saves(workshop: Workshop, list_scratch: Callable[[], list[str]]) -> None:
