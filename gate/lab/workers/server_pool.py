@@ -102,7 +102,8 @@ class ServerPool:
             problem = self._open_roots(jobs) or self._open_branches(jobs)
             return self._open(jobs) if not problem and len(self._otherwise) > known else problem
         except ServerError as error:
-            self.close()  # whoever is left may be in the middle of something
+            # Whoever is left may be in the middle of something. Other roots are not: one serves the primer.
+            self._end([*self._roots.keys() & set(map(self._make_key, jobs))])
             return error.warning
 
     def _open_roots(self, jobs: Sequence[WorkerJob]) -> Fact | None:
@@ -180,6 +181,9 @@ def _list_arm_variables(job: WorkerJob) -> dict[str, str]:
 
 
 def _name_import(job: WorkerJob) -> str:
-    """A module, whose factories all share it; without a case the role, as two may be at work at once."""
+    """A module, whose factories all share it; without a case the role, as two may be at work at once.
+
+    No module has such a name.
+    """
     case = job.request.case
-    return (case.factory.partition(":")[0] or case.id) if case else job.request.role
+    return (case.factory.partition(":")[0] or case.id) if case else f"<{job.request.role}>"
