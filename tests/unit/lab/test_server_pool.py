@@ -16,6 +16,7 @@ from gate.lab.trials.bench import Bench, LabSettings, make_job
 from gate.lab.workers import server_pool
 from gate.lab.workers.process import ProcessCommand
 from gate.lab.workers.server_pool import ServerPool
+from gate.lab.workers.servers import ServerError
 from gate.lab.workers.worker import WorkerJob
 from gate.records.cases import Case
 from gate.records.codes import Code
@@ -205,6 +206,23 @@ def test_an_interpreter_that_no_arm_has_is_ended(bench: Bench, monkeypatch: pyte
         pool.open([make_job(arm, WorkerRole.COLD, make_case())])
         pool.drop(arm.arm)
     assert ([key[0] for key in pool._roots], len(QuietServer.closed)) == (["second/python"], 1)
+
+
+def test_a_server_that_dies_as_it_imports_ends_no_other_root(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one may serve the primer, which is at work as imports are tried."""
+    monkeypatch.setattr(server_pool, "RootServer", QuietServer)
+    QuietServer.closed.clear()
+    plain, pool = replace(bench, settings=LabSettings(out=bench.settings.out)), ServerPool()
+    first, second = (
+        make_job(replace(plain, arm=replace(bench.arm, python=python)), WorkerRole.COLD, make_case())
+        for python in ("first/python", "second/python")
+    )
+    assert pool.open([first])[0].why_not is None
+    monkeypatch.setattr(QuietServer, "end_import", Mock(side_effect=ServerError("gone", A_THREAD)))
+    assert pool.open([second])[0].why_not == A_THREAD
+    assert ([key[0] for key in pool._roots], len(QuietServer.closed)) == (["first/python"], 1)
 
 
 def test_a_server_that_is_gone_is_opened_anew(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
