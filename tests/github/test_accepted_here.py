@@ -27,8 +27,8 @@ from gate.project.config import load_config
 from gate.publish.body import make_marker, render_body
 from gate.publish.results import make_finding
 from gate.publish.shown import make_shown
-from gate.publish.trusted import needs_acceptance
-from gate.records.cases import Acceptance, Metric
+from gate.publish.trusted import needs_acceptance, note_accepted
+from gate.records.cases import Acceptance, Metric, Policy
 from gate.records.verdict import Comparison, Reason, Status, Verdict
 from gate.store.commit_files import BRANCH, name_commit_file, render_commit_file
 
@@ -61,6 +61,14 @@ def publish_with(
         text = accepted if isinstance(accepted, str) else render_commit_file(SHA, accepted)
         publisher.state.git.commit({name_commit_file(SHA): text}, branch=BRANCH)
     return publisher.publish(verdict), publisher.body
+
+
+@pytest.mark.parametrize(("commit", "noted"), [(SHA, 1), ("", 0)])
+def test_only_an_acceptance_of_the_commit_is_somebodys(commit: str, noted: int) -> None:
+    """What stands in the repository was reviewed with it."""
+    policy = Policy(thresholds={}, acceptances=(replace(ENTRY, commit=commit),), today="2026-11-01")
+    notes, _ = note_accepted(policy, make_shown(ACCEPTED))
+    assert len(notes) == noted
 
 
 @pytest.mark.parametrize(

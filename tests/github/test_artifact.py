@@ -37,9 +37,10 @@ from gate.records.cases import Case, Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact
 from gate.records.run import CaseFailure, FailureKind
-from gate.records.shown import Shown
+from gate.records.shown import UNKNOWN_STAGE, Shown
 from gate.records.verdict import Cause, Reason, Status, Verdict
 from gate.report.words.facts import describe_failure
+from tests.make import make_failure
 
 MIB = 1024 * 1024
 
@@ -115,6 +116,14 @@ def test_case_that_failed_keeps_what_it_measured() -> None:
     doubled = replace(verdict, comparisons=(*verdict.comparisons, latency))
     with pytest.raises(RefusedError, match=Refusal.NOT_A_VERDICT):
         parse_archive(make_archive(doubled))
+
+
+@pytest.mark.parametrize(("stage", "shown"), [("compile", "compile"), ("../evil @all", UNKNOWN_STAGE)])
+def test_only_a_stage_of_a_worker_is_shown_of_a_failure(stage: str, shown: str) -> None:
+    """Whoever measured may have written another."""
+    verdict = replace(make_failing(), failures=(make_failure(CASES[0].id, stage=stage),))
+    (failure,) = parse_archive(make_archive(verdict)).failures
+    assert failure.stage == shown
 
 
 def test_a_verdict_that_took_no_time_of_the_gate_is_one() -> None:

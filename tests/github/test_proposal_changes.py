@@ -80,6 +80,7 @@ def test_a_median_that_moved_is_a_row(
     [
         (LATENCY, (1.0, math.e, math.e**2), 1.0),  # logarithms 0, 1, 2
         (LATENCY, (5.0,), 0.0),
+        (LATENCY, (1.0, math.e), math.sqrt(0.5)),
         (LATENCY, (-2.0, 2.0, 6.0), 2.0),  # no logarithm: 4 over the median, 2
         (LATENCY, (-1.0, 0.0, 1.0), math.inf),
         (Metric.DRIFT, (1.0, 2.0, 3.0), 1.0),
