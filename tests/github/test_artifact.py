@@ -2,11 +2,12 @@
 
 import time
 import tracemalloc
+import zipfile
 from dataclasses import replace
 
 import pytest
 from fake.server import FakeGitHub
-from hostile_archives import ARCHIVES, HONEST, INJECTED, make_edited, put
+from hostile_archives import ARCHIVES, HONEST, INJECTED, make_edited, make_with, put
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from records import (
@@ -26,6 +27,7 @@ from records import (
 
 from gate.errors import UsageError
 from gate.files.codec import SHOWN
+from gate.files.invalid import MAX_INTEGER
 from gate.github.client import GitHubClient
 from gate.github.finding import MAX_VERDICT_ARCHIVE_BYTES, fetch_verdict, get_artifact
 from gate.publish import results, submitted
@@ -38,7 +40,7 @@ from gate.records.codes import Code
 from gate.records.facts import Fact
 from gate.records.run import CaseFailure, FailureKind
 from gate.records.shown import UNKNOWN_STAGE, Shown
-from gate.records.verdict import Cause, Reason, Status, Verdict
+from gate.records.verdict import Cause, Reason, Status, Tally, Verdict
 from gate.report.words.facts import describe_failure
 from tests.make import make_failure
 
@@ -102,8 +104,61 @@ def test_a_line_of_the_measured_code_is_kept_without_its_words() -> None:
 
 def test_honest() -> None:
     """A verdict of the gate is read as it was written."""
-    for verdict in (make_passing(), make_failing(), make_verdict()):
+    disturbed = Tally(trials=3, disturbed_trials=3, pairs=2, disturbed_pairs=2)
+    at_bounds = make_passing(overhead_s=0.0, wall_s=float(MAX_INTEGER), tally=disturbed)
+    for verdict in (make_passing(), make_failing(), make_verdict(), at_bounds):
         assert parse_archive(make_archive(verdict)) == make_shown(verdict)
+
+
+@pytest.mark.parametrize(("count", "is_read"), [(1000, True), (1001, False)])
+def test_an_archive_of_more_than_1000_members_is_refused(count: int, is_read: bool) -> None:
+    """What zipfile would make of each is never made."""
+    archive = make_zip({"run.json": b"{}"} | {f"{index}.txt": b"" for index in range(count - 1)})
+
+    if is_read:
+        assert read_member(archive, "run.json", 2) == b"{}"
+    else:
+        with pytest.raises(RefusedError, match=Refusal.TOO_LARGE):
+            read_member(archive, "run.json", 2)
+
+
+@pytest.mark.parametrize("is_deflated", [True, False])
+def test_a_member_of_exactly_the_limit_is_read(is_deflated: bool) -> None:
+    """With one byte less room it is too large, compressed or not."""
+    archive = make_with(b"12345", zipfile.ZIP_DEFLATED if is_deflated else zipfile.ZIP_STORED)
+
+    assert read_member(archive, SHOWN_FILE, 5) == b"12345"
+    with pytest.raises(RefusedError, match=Refusal.TOO_LARGE):
+        read_member(archive, SHOWN_FILE, 4)
+
+
+@pytest.mark.parametrize(
+    ("size", "refusal"), [(36 * MIB, Refusal.NOT_A_VERDICT), (36 * MIB + 1, Refusal.TOO_LARGE)]
+)
+def test_a_verdict_of_more_than_36_mib_is_not_read(size: int, refusal: Refusal) -> None:
+    """One byte less is read, and judged by what it holds."""
+    with pytest.raises(RefusedError) as caught:
+        parse_archive(make_with(b" " * size))
+    assert caught.value.refusal is refusal
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (
+            b'{"schema": "compile-gate/run/99"}',
+            "run.json was written by a newer compile-gate than this job's",
+        ),
+        (b" " * 32 * MIB, "run.json is no run that this compile-gate reads"),
+        (b" " * (32 * MIB + 1), Refusal.TOO_LARGE),
+    ],
+    ids=["newer", "as large as is read", "too large"],
+)
+def test_a_run_that_is_newer_or_larger_than_is_read_is_refused(content: bytes, what: str) -> None:
+    """Each refusal has a sentence of its own; a run of 32 MiB is still read."""
+    with pytest.raises(UsageError) as caught:
+        parse_run(make_zip({"run.json": content}))
+    assert caught.value.what == what
 
 
 def test_case_that_failed_keeps_what_it_measured() -> None:

@@ -63,12 +63,17 @@ def pair_up(new: Baseline, old: Baseline = OLD) -> Proposal:
 
 @pytest.mark.parametrize(
     ("values", "expected"),
-    [((0.020,) * 3, (0.010, 0.020, True)), ((0.005,) * 3, (0.010, 0.005, False)), ((0.01004,) * 3, None)],
+    [
+        ((0.020,) * 3, (0.010, 0.020, True)),
+        ((0.005,) * 3, (0.010, 0.005, False)),
+        ((0.01006,) * 3, (0.010, 0.01006, True)),
+        ((0.01004,) * 3, None),
+    ],
 )
 def test_a_median_that_moved_is_a_row(
     values: tuple[float, ...], expected: tuple[float, float, bool] | None
 ) -> None:
-    """Twice as slow, twice as fast, and 0.4 %, which is no row."""
+    """Twice as slow, twice as fast, 0.6 % slower, and 0.4 %, which is no row."""
     moves = list_moves([pair_up(replace(OLD, trials={LATENCY: values}))])
 
     assert [(move.old, move.new, move.is_worse) for move in moves] == ([expected] if expected else [])
@@ -101,6 +106,8 @@ def test_noise_is_in_the_unit_of_its_family(metric: Metric, values: tuple[float,
         (OLD, LATENCY, (0.0097, 0.010, 0.0103), "1.0 % | 3.0 %"),
         (OLD, LATENCY, (0.00985, 0.010, 0.01015), ""),  # 1.5 % after 1 %
         (OLD, LATENCY, (0.010,) * 3, ""),
+        (OLD, Metric.DRIFT, (1.0, 1.0, 1.26), "0 log2 | 0.15 log2"),
+        (OLD, Metric.DRIFT, (1.0, 1.0, 1.15), ""),  # 0.087
         (QUIET, LATENCY, (0.01, 0.01005, 0.00995), ""),  # a few quiet trials double by chance
         (
             OLD,
@@ -114,6 +121,7 @@ def test_noise_that_doubled_is_listed(
     old: Baseline, metric: Metric, values: tuple[float, ...], row: str
 ) -> None:
     """It hides later regressions as a moved median does, and the row shows how much."""
+    old = replace(old, trials={metric: (1.0,) * 3, **old.trials})
     body = render_proposal(make_text(replace(old, trials={**old.trials, metric: values}), old=(old,)))
 
     assert ("### 1 metric scatters more than before" in body) is bool(row)
@@ -131,6 +139,7 @@ def test_noise_that_doubled_is_listed(
         ({"trials": {name: (*values, values[0]) for name, values in OLD.trials.items()}}, ""),
         ({"trials": {**OLD.trials, LATENCY: OLD.trials[LATENCY][:2]}}, ""),  # one trial lacked it
         ({"identity": CodeIdentity(digest="x")}, ""),
+        ({"trials": {**OLD.trials, Metric.GRAPH_BREAKS: (0.0,)}}, ""),  # the others have as many
     ],
 )
 def test_what_is_measured_less_is_reported(changes: dict[str, Any], losses: str) -> None:
@@ -207,3 +216,26 @@ def test_a_thousand_cases_stay_within_githubs_limit() -> None:
 
     assert len(body.encode()) <= MAX_PROPOSAL_BYTES
     assert "### 500 metrics moved the wrong way" in body or "Too long" in body
+
+
+@pytest.mark.parametrize(("count", "more"), [(60, 0), (61, 1)])
+def test_the_first_sixty_rows_are_shown_and_the_rest_is_counted(count: int, more: int) -> None:
+    """In the table of what moved as in the list of what moved the wrong way."""
+    olds = tuple(replace(OLD, case_id=f"m/{index:02}") for index in range(count))
+    slower = [replace(old, trials={**old.trials, LATENCY: (0.020,) * 3}) for old in olds]
+
+    body = render_proposal(make_text(*slower, old=olds))
+
+    row = "`m/59` | `compiled_latency` | 10.0 ms | 20.0 ms"
+    assert (body.count("*why?*"), row in body, "`m/60`" in body) == (60, True, False)
+    assert body.count("and 1 more, in the files") == 2 * more
+    assert "and 0 more" not in body
+
+
+@pytest.mark.parametrize("reason", ["", "the new layer"])
+def test_a_commit_names_its_environment_and_the_reason_given(reason: str) -> None:
+    """Without a reason there is no line of one; of one environment its id is named."""
+    lines = render_message(make_text(OLD, old=(), reason=reason)).splitlines()
+
+    assert lines[0] == "Refresh 1 baseline of cpu-x"
+    assert [line for line in lines if "Reason" in line] == ([f"Reason: {reason}"] if reason else [])
