@@ -34,7 +34,8 @@ from gate.publish.trusted import make_trusted_verdict, needs_acceptance
 from gate.records.cases import Acceptance, Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact
-from gate.records.verdict import Cause, Reason, Status, Verdict
+from gate.records.shown import ShownCause
+from gate.records.verdict import Reason, Status, Verdict
 from gate.store.commit_files import BRANCH, name_commit_file, render_commit_file
 
 LATENCY = Metric.COMPILED_LATENCY
@@ -261,7 +262,7 @@ def test_a_cause_is_listed_once_among_twenty(between: int, is_listed_again: bool
     """Without words causes may be alike; one that is as another of the last twenty is left out."""
     counts = (0, *range(1, between + 1), 0)
     causes = tuple(
-        Cause(case_id=CASES[0].id, fact=Fact(code=Code.GRAPH_BREAK, numbers={"count": count}))
+        ShownCause(case_id=CASES[0].id, fact=Fact(code=Code.GRAPH_BREAK, numbers={"count": count}))
         for count in counts
     )
     shown = replace(make_shown(make_failing()), causes=causes)

@@ -220,9 +220,11 @@ def test_no_cause_vanishes(code: Code) -> None:
 
 def test_no_command_for_a_machine_that_the_author_cannot_reach() -> None:
     """It asks for a push, a comment or a click, shows how to compare, and names who else is needed."""
-    for finding in make_situations().values():
+    failed_and_passed = make_finding(make_passing(failures=(FAILURE,)))
+    for finding in (*make_situations().values(), failed_and_passed):
         body = render(finding)
         assert set(re.findall("`compile-gate ([a-z-]+)", body)) <= {"ab"}
+        assert "run again" not in body
         steps = list_comment_steps(finding)
         assert len(set(steps)) == len(steps)
         assert all("write access" in step for step in steps if "`/" in step or "Re-run" in step)
