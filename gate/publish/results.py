@@ -138,12 +138,13 @@ def _render_means(verdict: Verdict, metric: Metric) -> str:
     total = geometric_mean(factor for factors in by_model.values() for factor in factors) - 1.0
     ordered = sorted(means, key=lambda model: (-means[model], model))
     left = len(ordered) - MAX_MODELS
+    rest = ""
     if left > 0:  # those at both ends moved most
+        rest = f" and {format_noun(left, 'more model')}"
         ordered = [*ordered[: MAX_MODELS // 2], *ordered[-MAX_MODELS // 2 :]]
     named = ", ".join(
         f"{escape_code(clean_line(model, _MAX_NAME))} {format_percent(means[model])}" for model in ordered
     )
-    rest = f" and {format_noun(left, 'more model')}" if left > 0 else ""
     return f"Mean of {name_metric(metric)}: {describe_change(metric, total)}; {named}{rest}."
 
 
@@ -231,7 +232,7 @@ def make_upgrade_finding(
     )
 
 
-def list_upgrade_steps(verdict: Verdict, *, can_refresh: bool = True) -> tuple[str, ...]:
+def list_upgrade_steps(verdict: Verdict, *, can_refresh: bool) -> tuple[str, ...]:
     """In Markdown. ``can_refresh`` is whether a workflow of the repository records baselines."""
     broken = list(dict.fromkeys(each.case_id for each in verdict.failures if each.arm == BASE_ARM))
     worse = [case_id for case_id in _list_cases(verdict, _WORSE) if case_id not in broken]

@@ -232,9 +232,12 @@ def test_what_cannot_be_stored_starts_nothing(ask: Ask, github: FakeGitHub) -> N
     assert list(github.state.reactions.values()) == [["eyes", "confused"]]
 
 
-def test_a_long_list_is_cut(ask: Ask, github: FakeGitHub, git: BareRepository, job: TokenJob) -> None:
+@pytest.mark.parametrize("left", [0, 5])
+def test_a_long_list_is_cut(
+    ask: Ask, github: FakeGitHub, git: BareRepository, job: TokenJob, left: int
+) -> None:
     """The answer shows the first rows and counts the rest; all are stored."""
-    names = [f"model{index}" for index in range(MAX_ACCEPTED_ROWS + 5)]
+    names = [f"model{index}" for index in range(MAX_ACCEPTED_ROWS + left)]
     models = "".join(f"  - {{name: {name}, factory: 'b:m', cases: [{{size: smoke}}]}}\n" for name in names)
     job.config.write_text(f"version: 1\nreference_models: false\nmodels:\n{models}")
     cases = tuple(Case(id=f"{name}/inference-float32-smoke-default", model=name) for name in names)
@@ -244,5 +247,6 @@ def test_a_long_list_is_cut(ask: Ask, github: FakeGitHub, git: BareRepository, j
     asked = ask()
 
     assert asked.code == 0, asked.log
-    assert "... and 5 more" in asked.answers[0]
-    assert len(load(git)) == MAX_ACCEPTED_ROWS + 5
+    assert ("... and 5 more" in asked.answers[0]) is (left == 5)
+    assert "and 0 more" not in asked.answers[0]
+    assert len(load(git)) == MAX_ACCEPTED_ROWS + left

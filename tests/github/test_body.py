@@ -29,6 +29,7 @@ from gate.publish.body import (
     MAX_BODY_BYTES,
     Marker,
     describe_outcome,
+    link_commit,
     list_comment_steps,
     make_marker,
     parse_marker,
@@ -219,9 +220,11 @@ def test_no_cause_vanishes(code: Code) -> None:
 
 def test_no_command_for_a_machine_that_the_author_cannot_reach() -> None:
     """It asks for a push, a comment or a click, shows how to compare, and names who else is needed."""
-    for finding in make_situations().values():
+    failed_and_passed = make_finding(make_passing(failures=(FAILURE,)))
+    for finding in (*make_situations().values(), failed_and_passed):
         body = render(finding)
         assert set(re.findall("`compile-gate ([a-z-]+)", body)) <= {"ab"}
+        assert "run again" not in body
         steps = list_comment_steps(finding)
         assert len(set(steps)) == len(steps)
         assert all("write access" in step for step in steps if "`/" in step or "Re-run" in step)
@@ -346,6 +349,60 @@ def test_limit_is_in_bytes() -> None:
     assert size > len(full)
     assert render_body(marker, finding, size) == full
     assert render_body(marker, finding, size - 1) != full
+
+
+@pytest.mark.parametrize(("size", "is_whole"), [(60_000, True), (60_001, False)])
+def test_a_comment_takes_up_to_60000_bytes(size: int, is_whole: bool) -> None:
+    """One more, and it is counts and a link."""
+    marker = make_marker("default", RUN)
+    finding = replace(make_situations()["regression"], preface="x")
+    room = size - len(render_body(marker, finding).encode())
+
+    body = render_body(marker, replace(finding, preface="x" * (room + 1)))
+
+    assert (len(body.encode()) == size) is is_whole
+    assert ("too long for a comment" in body) is not is_whole
+
+
+@pytest.mark.parametrize("count", [10, 11])
+def test_a_comment_names_ten_cases_of_a_group(count: int) -> None:
+    """Of eleven cases that got worse alike the least is counted."""
+    body = render(make_finding(*make_many(count, growth=1.02))).partition("Measured values")[0]
+
+    assert sum(line.startswith("| `model_") for line in body.splitlines()) == 10
+    assert ("... and 1 more case, in" in body) is (count == 11)
+
+
+@pytest.mark.parametrize("count", [10, 11])
+def test_a_comment_has_ten_rows_and_ten_cases_that_differ(count: int) -> None:
+    """Each case got worse in other metrics than all others, so none is shown with another."""
+    metrics = (
+        Metric.COMPILED_LATENCY,
+        Metric.COLD_COMPILE_TIME,
+        Metric.WARM_COMPILE_TIME,
+        Metric.PEAK_MEMORY,
+    )
+    cases = tuple(Case(id=f"model_{index:02}/test", model=f"model_{index:02}") for index in range(count))
+    rows = [
+        make_comparison(case, metric, Status.REGRESSED, Reason.BEYOND_BAR, (0.01, 0.02))
+        for index, case in enumerate(cases, start=1)
+        for bit, metric in enumerate(metrics)
+        if index >> bit & 1
+    ]
+    body = render(make_finding(make_verdict(*rows, cases=cases), make_base(cases)))
+    body = body.partition("Measured values")[0]
+
+    assert sum(line.endswith(")** |") for line in body.splitlines()) == 10
+    assert body.count("<summary><code>model") == 10
+    assert ("... and 1 more case, in" in body) is (count == 11)
+
+
+def test_a_commit_is_linked_where_the_repository_is_known() -> None:
+    """By the beginning of its id, which is all that is shown elsewhere."""
+    linked = f"[{'a' * 12}](https://github.com/octo-org/models/commit/{SHA})"
+
+    assert link_commit(RUN, SHA) == linked
+    assert link_commit(replace(RUN, url=""), SHA) == "a" * 12
 
 
 def test_largest_verdict_fits() -> None:

@@ -20,6 +20,7 @@ from gate.records.cases import Case, Metric
 from gate.records.codes import Code
 from gate.records.facts import Fact
 from gate.records.run import BASE_ARM, CaseFailure, FailureKind
+from gate.records.shown import UPGRADABLE, StackPart
 from gate.records.verdict import Comparison, MachineShift, Outcome, PairBase, Reason, Status, Tally, Verdict
 from tests.golden_files import check_golden
 from tests.hosts import CUDA_HOST
@@ -113,6 +114,21 @@ def test_only_versions_are_shown_of_the_stacks() -> None:
     assert "1 other package changed. Cases that compile" in body
 
 
+@pytest.mark.parametrize(("count", "is_counted"), [(8, False), (9, True)])
+def test_of_an_upgrade_eight_packages_are_named_and_two_in_a_title(count: int, is_counted: bool) -> None:
+    """The rest is counted."""
+    stack = tuple(StackPart(name=name, base="1.0", head="2.0") for name in UPGRADABLE[:count])
+    shown = replace(make_shown(make_upgrade()), stack=stack)
+
+    finding = make_upgrade_finding(shown, make_base(), UPGRADED)
+
+    named = ", ".join(f"{name} 1.0 -> 2.0" for name in UPGRADABLE[:8])
+    rest = ", 1 other package changed" if is_counted else ""
+    assert finding.preface.startswith(f"{named}{rest}. ")
+    first, second = UPGRADABLE[:2]
+    assert finding.title == (f"{first} 1.0 -> 2.0, {second} 1.0 -> 2.0, {count - 2} other packages changed")
+
+
 @pytest.mark.parametrize(
     ("models", "middle", "end"),
     [
@@ -127,7 +143,7 @@ def test_of_many_cases_models_are_named_and_counted(models: str, middle: str, en
     rows = (pair(case, Metric.COMPILED_LATENCY, Status.REGRESSED, (0.01, 0.02)) for case in cases)
     verdict = make_verdict(*rows, cases=cases)
 
-    assert list_upgrade_steps(verdict)[1].endswith(f"--select {','.join(models[:10])}`")
+    assert list_upgrade_steps(verdict, can_refresh=True)[1].endswith(f"--select {','.join(models[:10])}`")
     text = render_upgrade(verdict, make_shown(verdict))
     assert middle in text
     assert end in text
@@ -146,7 +162,7 @@ def test_only_what_is_broken_on_the_new_stack_advises_to_stay(status: Status, fi
     """A case without a pair may have failed on the old stack, or had no time."""
     verdict = make_upgrade(pair(CASES[0], Metric.COMPILED_LATENCY, status))
 
-    assert list_upgrade_steps(verdict)[0].startswith(first)
+    assert list_upgrade_steps(verdict, can_refresh=True)[0].startswith(first)
 
 
 def make_base_failure(status: Status) -> Verdict:
@@ -166,7 +182,7 @@ def make_base_failure(status: Status) -> Verdict:
 @pytest.mark.parametrize("status", [Status.NOT_COMPARABLE, Status.FAILED])
 def test_what_fails_on_the_old_stack_is_not_blamed_on_the_new_one(status: Status) -> None:
     """Whether it works on the new stack or not, nothing of it can be compared."""
-    first, _ = list_upgrade_steps(make_base_failure(status))
+    first, _ = list_upgrade_steps(make_base_failure(status), can_refresh=True)
 
     assert first == f"Mend what fails on the old stack, so that it can be compared: `{CASES[0].id}`."
 
@@ -187,7 +203,7 @@ def test_an_upgrade_of_which_nothing_was_judged_is_not_to_be_taken() -> None:
     rows = tuple(replace(row, decides=False) for row in make_upgrade().comparisons)
     verdict = replace(make_upgrade(), comparisons=rows, outcome=Outcome.NOTHING_COMPARED)
 
-    assert list_upgrade_steps(verdict) == ()
+    assert list_upgrade_steps(verdict, can_refresh=True) == ()
 
 
 @pytest.fixture

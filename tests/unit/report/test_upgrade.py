@@ -12,6 +12,7 @@ from gate.publish.results import name_upgrade, render_upgrade
 from gate.publish.shown import list_upgraded, make_shown
 from gate.records.cases import Case, Metric, Threshold
 from gate.records.run import Environment
+from gate.records.shown import StackPart
 from gate.records.verdict import Comparison, Estimate, PairBase, Status, Verdict
 from tests import make
 from tests.golden_files import check_golden
@@ -126,13 +127,17 @@ def test_what_was_not_compared_is_in_no_mean() -> None:
 
 
 def test_what_is_too_small_to_count_is_in_no_mean() -> None:
-    """39 % of 3 MiB are below the absolute part; 2 % of a GiB are above it."""
+    """39 % of 3 MiB are below the absolute part; 2 % of a GiB are above it, and 3 % are no more than both."""
     limit = Threshold(relative=0.03, absolute=6 * 2**20)
     small = replace(compare(LLAMA, Metric.PEAK_MEMORY, 0.39), threshold=limit)
     large = replace(compare(BERT, Metric.PEAK_MEMORY, 0.02), threshold=limit)
 
+    at_bound = replace(compare(UNET, Metric.PEAK_MEMORY, 0.03), threshold=limit)
+
     means = render(make_verdict(small, large)).splitlines()[2]
     assert means == "- Mean of peak memory: +2.0 % (larger); `bert` +2.0 %."
+    means = render(make_verdict(small, at_bound)).splitlines()[2]
+    assert means == "- Mean of peak memory: +3.0 % (larger); `unet` +3.0 %."
 
 
 def list_versions(base: Environment, head: Environment) -> tuple[str, ...]:
@@ -188,3 +193,22 @@ def test_a_reader_sees_what_works_what_differs_and_how_to_make_both() -> None:
         "- new: `pip install --extra-index-url https://download.pytorch.org/whl/cu130 torch==2.14.0+cu130`"
         "\n\n</details>"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "base", "head", "is_warned"),
+    [
+        ("torch", "2.13.0+cpu", "2.14.0", True),
+        ("torch", "2.13.0", "2.14.0+cpu", True),
+        ("torch", "2.13.0+cpu", "2.14.0+cpu", False),
+        ("triton", "3.5.0+cpu", "3.6.0", False),
+    ],
+)
+def test_only_a_build_of_torch_for_cpus_is_warned_of(
+    name: str, base: str, head: str, is_warned: bool
+) -> None:
+    """It starts otherwise than one for GPUs; what another package is built for does not matter."""
+    verdict = make_quiet()
+    shown = replace(make_shown(verdict), stack=(StackPart(name=name, base=base, head=head),))
+
+    assert ("One side is a CPU build" in render_upgrade(verdict, shown)) is is_warned
