@@ -46,6 +46,7 @@ thresholds:
   compiled_latency: {absolute: 1}
   cold_compile_time: {absolute: 60}
   warm_compile_time: {absolute: 60}
+  warm_speedup: {absolute: 10}
 models:
   - {name: sound, factory: "tiny:build_sound", cases: [{expected_s: 15, backend: eager}]}
   - {name: broken, factory: "tiny:build_broken", cases: [{expected_s: 15, backend: eager}]}
