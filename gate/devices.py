@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from gate.sizes import MIB
+
 TARGET_KIND = "target"  # as ``Environment.device_kind``
 TARGET_PATTERN = "cuda:sm_[0-9]{2,3}"
 # What a target lacks, and the fix.
@@ -118,7 +120,7 @@ CPU = DeviceKind(
     # The speed of two virtual cores wanders within a tenth of a second: blocks of 10 ms show it in a third of
     # the time as much as blocks of 30 ms do. Calls that lead a block in have warmed its caches.
     live_block_s=0.010,
-    canaries=Canaries(matmul_size=384, copy_bytes=16 * 2**20, calls=1, waking_s=0.0),
+    canaries=Canaries(matmul_size=384, copy_bytes=16 * MIB, calls=1, waking_s=0.0),
     asked_slowdown=0.05,
 )
 CUDA = DeviceKind(
@@ -141,7 +143,7 @@ CUDA = DeviceKind(
     live_block_s=0.030,
     # A copy takes 0.2 ms at 3 TB/s, of which launching and waiting are up to a tenth, and a matrix product in
     # bfloat16 as long.
-    canaries=Canaries(matmul_size=4096, copy_bytes=256 * 2**20, calls=20, waking_s=0.5),
+    canaries=Canaries(matmul_size=4096, copy_bytes=256 * MIB, calls=20, waking_s=0.5),
     asked_slowdown=0.03,  # its times repeat better
 )
 # A GPU that is not there. Neither --device nor gate.yml names it, and of the

@@ -12,12 +12,12 @@ from functools import partial
 
 from gate.metrics import COMPILE_TIMES, SPECS, Family, Unit
 from gate.records.cases import Metric, Threshold
+from gate.sizes import KIB
 
 DIGITS = 3  # significant digits: a reader compares two numbers, and noise is in the third
 FACTOR_DIGITS = 2  # of a drift's factor: the log2 value next to it has the rest
 MAX_PLACES = 4  # decimal places of the smallest numbers; below that a value reads as zero
 MAX_NAMED = 3  # of a list, the rest are counted
-KIBI = 1024
 MINUTE_S = 60
 HOUR_S = 3600
 DAY_S = 86400
@@ -53,9 +53,9 @@ def format_bytes(value: float) -> str:
     """``1.50 GiB``."""
     text = _render_whole(value)
     unit, *larger = _BYTE_UNITS
-    while larger and abs(float(text.replace(",", ""))) >= KIBI:
+    while larger and abs(float(text.replace(",", ""))) >= KIB:
         unit, *larger = larger
-        value /= KIBI
+        value /= KIB
         text = format_number(value)
     return f"{text} {unit}"
 

@@ -31,10 +31,11 @@ from gate.report.words.comparisons import describe_comparison
 from gate.report.words.facts import describe_whole, find_failing_line
 from gate.report.words.headline import write_opening
 from gate.report.words.rules import list_rule_notes
+from gate.sizes import KIB
 from gate.units import join_some
 
 RUN_FILE, VERDICT_FILE = "run.json", "verdict.json"
-_CHUNK_BYTES = 64 * 1024  # a pipe's capacity on Linux
+_CHUNK_BYTES = 64 * KIB  # a pipe's capacity on Linux
 _KEPT_CHUNKS = 8  # of standard error: errors are a few lines, and come last
 _STRAGGLER_S = 5.0  # something that it started may keep its standard error open
 _KILLED = 128  # and the signal's number: the exit code of a shell

@@ -20,6 +20,7 @@ from gate.measure.device.choice import open_device
 from gate.measure.device.device import Device
 from gate.measure.rounds import time_calls
 from gate.selftest import planted
+from gate.sizes import MIB
 
 _GPU_EDGE, _CPU_EDGE = 4096, 384  # of a square matrix: some hundred microseconds and more
 _TINY_CALLS = 2000
@@ -31,7 +32,7 @@ _WARM_S = 4.0
 _WARMUP_S = 1.0  # what a trial's side gets on a GPU
 _BURN_S = 0.005
 _TICK_S = 1e-6
-_COPY_BYTES = 256 * 2**20  # of the copy canary on a GPU
+_COPY_BYTES = 256 * MIB  # of the copy canary on a GPU
 # Of an H100's 3.35 TB/s and 990 TFLOP/s, what large copies and products reach.
 _COPY_TB_S = (2.4, 3.1)
 _PRODUCT_TFLOP_S = (400.0, 850.0)

@@ -11,9 +11,9 @@ from gate.lab.trials.pairs import is_crowded
 from gate.measure.device.device import Device
 from gate.measure.numerics.reference import is_out_of_memory
 from gate.measure.rounds import call_until_quiet
+from gate.sizes import GIB, MIB
 
-_MIB = 2**20
-_HELD = 64 * _MIB
+_HELD = 64 * MIB
 _QUIET_CALLS = 5
 
 
@@ -27,7 +27,7 @@ def test_a_peak_counts_what_is_held(device: Device, report: DeviceReport) -> Non
     run()
     grown = device.measure_growth(run)
     tolerated = 0 if device.kind.is_gpu else 2
-    report.check_range(grown / _MIB, 64 - tolerated, 64 + tolerated, "MiB")
+    report.check_range(grown / MIB, 64 - tolerated, 64 + tolerated, "MiB")
 
 
 @pytest.mark.timeout(300)
@@ -42,9 +42,9 @@ def test_a_graph_keeps_its_intermediates_in_a_private_pool(device: Device, repor
     report.keep("segments.json", kept)
     report.keep("memory-stats.json", torch.cuda.memory_stats())
     pools = sorted({tuple(segment["segment_pool_id"]) for segment in segments})
-    report.check_range(grown / _MIB, 64, 2048, "MiB", "grown")
+    report.check_range(grown / MIB, 64, 2048, "MiB", "grown")
     report.check((0, 0) in pools and len(pools) > 1, pools, part="pools")
-    report.note(f"{device.measure_growth(step) / _MIB:.1f} MiB", "replay allocates")
+    report.note(f"{device.measure_growth(step) / MIB:.1f} MiB", "replay allocates")
 
 
 @pytest.mark.timeout(180)
@@ -70,8 +70,8 @@ def test_a_full_card_is_recognized(device: Device, report: DeviceReport) -> None
 
 
 def _ask_for_all(device: Device, held: list[torch.Tensor]) -> RuntimeError | None:
-    size = 2**30
-    while size >= _MIB:
+    size = GIB
+    while size >= MIB:
         try:
             held.append(torch.empty(size, dtype=torch.uint8, device=device.name))
         except RuntimeError as error:

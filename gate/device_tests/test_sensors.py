@@ -14,6 +14,7 @@ from gate.lab.host.gpu import find_gpu, load_gpus
 from gate.measure.device.device import Device
 from gate.measure.device.nvml import list_throttling
 from gate.programs import ask_program
+from gate.sizes import MIB
 
 _LOAD_S = 3.0
 
@@ -65,7 +66,7 @@ def test_memory_in_use_is_ours(device: Device, device_name: str, report: DeviceR
     if gpu is None or not gpu.memory_used_mib:
         report.note("not known, as for a MIG instance")
         return
-    reserved_mib = torch.cuda.memory_reserved(device.name) / 2**20
+    reserved_mib = torch.cuda.memory_reserved(device.name) / MIB
     share = (gpu.memory_used_mib - reserved_mib) / gpu.memory_total_mib
     report.check_range(100 * share, 0.0, 100 * FOREIGN_MEMORY_LIMIT, "%")
 

@@ -20,8 +20,9 @@ from gate.errors import FileError
 from gate.files.codec import decode, dump, parse_json, write_atomic
 from gate.records.facts import Fact
 from gate.records.protocol import WorkerRequest
+from gate.sizes import KIB
 
-_CHUNK_BYTES = 64 * 1024
+_CHUNK_BYTES = 64 * KIB
 _MAX_DESCRIPTORS = 4
 T = TypeVar("T")
 

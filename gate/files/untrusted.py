@@ -14,11 +14,12 @@ from pathlib import PurePath
 
 from gate.errors import FileError
 from gate.files.invalid import quote_value
+from gate.sizes import GIB, KIB, MIB
 
 # Of what is parsed at once: nothing that the gate writes comes near this.
-MAX_JSON_BYTES = 128 * 1024 * 1024
+MAX_JSON_BYTES = 128 * MIB
 # Of a file whose long lists are parsed item by item: 20,000 cases x 10 trials of 4 kB are 800 MB.
-MAX_ROWS_BYTES = 1024 * 1024 * 1024
+MAX_ROWS_BYTES = GIB
 MAX_LINES = 1_000_000  # of such a file: an item of 30 bytes takes up to 1 kB of memory
 # Our deepest record is a run's trial conditions, 6 levels; a factory's arguments may add some.
 MAX_DEPTH = 32
@@ -27,7 +28,7 @@ MAX_DEPTH = 32
 # value in 15 and more; small files may be as they like.
 _BYTES_A_CONTAINER, _FREE_CONTAINERS = 32, 10_000
 _BYTES_A_VALUE, _FREE_VALUES = 8, 100_000
-_CHUNK_BYTES = 256 * 1024
+_CHUNK_BYTES = 256 * KIB
 # What a commit holds of a file that Git LFS keeps: https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 _NOT_STRUCTURE = bytes(set(range(256)) - set(b'[]{},"'))

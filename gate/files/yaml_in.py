@@ -25,13 +25,14 @@ from gate.files.invalid import MAX_INTEGER, MAX_INVALID, InvalidValue, format_ke
 from gate.files.schema import list_invalid
 from gate.files.structure import get_hints
 from gate.files.untrusted import MAX_DEPTH, check_size, decode_text
+from gate.sizes import MIB
 
 _T = TypeVar("_T")
 _F = TypeVar("_F", bound=YamlFile)
 _Mistake = tuple[int, FileError]  # with its line; 0 is the document as a whole
 
 # A registry of 10,000 cases, each a line of 100 bytes: more than any repository has.
-MAX_YAML_BYTES = 1024 * 1024
+MAX_YAML_BYTES = MIB
 _TOO_LARGE = "Check that it is the file you mean; models can go into several files, named under `registry`."
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C one is 10 times as fast

@@ -17,8 +17,9 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from gate.errors import GateError, MachineError
 from gate.fleet.actor import SIGNS, LaneActor, Reply, read_message
 from gate.lab.host.scratch import open_scratch
+from gate.sizes import MIB
 
-_STORE_BYTES = 80 * 2**20  # the least that Ray takes: what travels is kilobytes
+_STORE_BYTES = 80 * MIB  # the least that Ray takes: what travels is kilobytes
 _REACHING_S = 10.0
 
 

@@ -28,11 +28,12 @@ from gate.records.codes import Code
 from gate.records.facts import Fact
 from gate.records.run import Run
 from gate.records.shown import Shown
+from gate.sizes import MIB
 from gate.store.commit_files import BRANCH, MAX_COMMIT_BYTES, decode_commit_file, name_commit_file
 from gate.store.policy import DEFAULT_KEY
 
-MAX_VERDICT_ARCHIVE_BYTES = 16 * 1024 * 1024  # with logs and reports next to the verdict
-MAX_RUN_ARCHIVE_BYTES = 16 * 1024 * 1024  # a run is compressed to about a tenth
+MAX_VERDICT_ARCHIVE_BYTES = 16 * MIB  # with logs and reports next to the verdict
+MAX_RUN_ARCHIVE_BYTES = 16 * MIB  # a run is compressed to about a tenth
 _SKIPPED = "skipped"
 
 T = TypeVar("T")

@@ -20,11 +20,12 @@ from typing import TextIO
 from gate.errors import FileError, UsageError
 from gate.files.disk import describe_write_error, load_bytes
 from gate.files.untrusted import parse_json
+from gate.sizes import KIB, MIB
 
-MAX_EVENT_BYTES = 32 * 1024 * 1024  # GitHub caps webhook payloads at 25 MB
+MAX_EVENT_BYTES = 32 * MIB  # GitHub caps webhook payloads at 25 MB
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}")
 BRANCH_PATTERN = r"(?!-)(?!.*(?:\.\.|//|@\{))[^\x00-\x20\x7f~^:?*\[\\]{1,244}"  # begins no option
-MAX_SUMMARY_BYTES = 1024 * 1024 - 1024  # GitHub's limit of a step is 1 MiB, and refuses all beyond
+MAX_SUMMARY_BYTES = MIB - KIB  # GitHub's limit of a step is 1 MiB, and refuses all beyond
 MAX_ANNOTATIONS = 9  # GitHub shows 10 of a type for a step; a composite action is one step
 _MAX_MESSAGE = 4000  # GitHub's limit is 4,096 characters
 _CUT = "\n\n*Cut short: the whole report is in the artifact.*\n"

@@ -15,14 +15,15 @@ from urllib3.exceptions import ConnectTimeoutError, HTTPError, InvalidHeader, Ne
 
 from gate.errors import MachineError
 from gate.github.job import find_text, find_value
+from gate.sizes import KIB, MIB
 
 API_VERSION = "2022-11-28"  # the REST version whose OpenAPI description the tests hold us to
 TIMEOUT_S = 30.0  # to connect, and between two packets; GitHub ends a request of its own accord after 10 s
 EXCHANGE_S = 60.0  # whole answer: a body that trickles must not hold the job
 MAX_REDIRECTS = 5
 # The largest honest answer is a page of 100 comments of 65,536 characters, up to 4 bytes each.
-MAX_ANSWER_BYTES = 32 * 1024 * 1024
-_CHUNK_BYTES = 64 * 1024
+MAX_ANSWER_BYTES = 32 * MIB
+_CHUNK_BYTES = 64 * KIB
 # Repeats, after 0, 2 and 4 s, what did not connect, and what may be sent twice of what GitHub answers by 5xx.
 # What GitHub asks to wait for is compute_wait_s's: urllib3 would wait as long as any header says.
 _RETRIES = Retry(

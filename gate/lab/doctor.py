@@ -11,14 +11,14 @@ from gate.lab.host.mps import describe_service
 from gate.lab.probe import MachineState
 from gate.lab.trials.bench import MIN_FREE_BYTES
 from gate.records.events import Check, CheckLevel
+from gate.sizes import GIB
 from gate.units import format_percent
 
 _BUSY_LOAD = 0.25  # a core: other work this heavy shows in the tail of the latencies
 _FULL_LOAD = 1.0  # a core: every measurement competes
-_LOW_MEMORY_BYTES = 4 * 2**30  # the large reference models need about this much to compile
-_NO_MEMORY_BYTES = 2**30  # importing torch and compiling the smallest model needs about this much
+_LOW_MEMORY_BYTES = 4 * GIB  # the large reference models need about this much to compile
+_NO_MEMORY_BYTES = GIB  # importing torch and compiling the smallest model needs about this much
 _ROOMY = 4  # times the least free disk: a run of many cases and its logs
-_GIB = 2**30
 _TORCH_FIX = "Install torch for {}."
 
 
@@ -98,10 +98,10 @@ def _examine_host(state: MachineState) -> Iterator[Check]:
 
 
 def _examine_room(state: MachineState) -> Iterator[Check]:
-    gib, fix = state.memory_bytes / _GIB, "End other programs, or raise the limit."
+    gib, fix = state.memory_bytes / GIB, "End other programs, or raise the limit."
     fails, warns = (state.memory_bytes < limit for limit in (_NO_MEMORY_BYTES, _LOW_MEMORY_BYTES))
     yield _grade("memory", f"{gib:.1f} GiB available", fix, fails=fails, warns=warns, gib=gib)
-    gib, fix = state.disk_bytes / _GIB, "Free some space, or set TMPDIR and --out."
+    gib, fix = state.disk_bytes / GIB, "Free some space, or set TMPDIR and --out."
     fails, warns = (state.disk_bytes < limit for limit in (MIN_FREE_BYTES, _ROOMY * MIN_FREE_BYTES))
     yield _grade("disk", f"{gib:.1f} GiB free", fix, fails=fails, warns=warns, gib=gib)
 

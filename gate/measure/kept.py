@@ -18,18 +18,19 @@ import torch
 from gate.measure.device.device import Device
 from gate.measure.graph import format_location, get_cache_directory
 from gate.programs import read_free_bytes
+from gate.sizes import GIB, KIB
 
 # Calls of which nothing is kept differ by less: up to 10 of Python's small objects, 220 bytes of libraries.
 LEAST_BYTES = 1024
 # What a few calls have not settled yet, all of them together; of a slow step there are no more.
-_UNSETTLED_BYTES = 16 * 1024
+_UNSETTLED_BYTES = 16 * KIB
 _FIRST_S = 0.25  # of the calls that are to keep nothing; two at least
 _MIN_CALLS, _FIRST_CALLS = 2, 16
 # What still grows after so much keeps growing, as far as a check can wait: a history of 1000 is full by then.
 _MOST_CALLS = 2048
 _MOST_S = 10.0
 _DOUBTFUL_S = 2.0  # while all of the last calls keep no more than calls that have not settled
-_MOST_BYTES = 2**30
+_MOST_BYTES = GIB
 _MOST_SHARE = 0.25  # of what the host has free
 _TRACED_CALLS, _MORE_TRACED_CALLS = 8, 13
 _GATE = Path(__file__).resolve().parents[1]  # the package: its reference models are measured code

@@ -28,6 +28,7 @@ from gate.metrics.spec import (
 from gate.records.cases import Metric, Threshold
 from gate.records.studies import FaultKind
 from gate.records.verdict import CauseKind
+from gate.sizes import KIB, MIB
 
 ROWS = (
     # Times.
@@ -136,7 +137,7 @@ ROWS = (
     # The floor is above one and a half times the largest jump that an unchanged case made in 80 stored trials
     # on CPUs, 3.7 MiB, since the high-water mark of a process includes what its allocator happens to hold.
     replace(
-        limit(MEMORY, 0.03, 6 * 2**20),
+        limit(MEMORY, 0.03, 6 * MIB),
         metric=Metric.PEAK_MEMORY,
         column="peak memory",
         title="peak memory of a warm compiled call, resident tensors included",
@@ -161,7 +162,7 @@ ROWS = (
         causes=(CauseKind.KEPT,),
     ),
     replace(
-        limit(MEMORY, 0.10, 20 * 2**20),
+        limit(MEMORY, 0.10, 20 * MIB),
         metric=Metric.COMPILE_PEAK_MEMORY,
         title="peak memory while compiling",
         family=Family.NOISY,
@@ -198,7 +199,7 @@ ROWS = (
         is_gpu_only=True,
     ),
     replace(
-        limit(MEMORY, 0.05, 64 * 1024),
+        limit(MEMORY, 0.05, 64 * KIB),
         metric=Metric.PACKAGE_BYTES,
         title="size of the exported package, or of the saved cache artifacts; kinds export and cache",
         source=Source.COLD,

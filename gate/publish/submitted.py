@@ -24,6 +24,7 @@ from gate.records.facts import Fact
 from gate.records.protocol import Stage
 from gate.records.run import Baseline, Provenance, Run
 from gate.records.shown import Shown
+from gate.sizes import MIB
 from gate.store.baselines import MAX_BASELINE_BYTES, encode_baseline, get_min_trials, list_unfit
 from gate.units import join_some
 
@@ -34,7 +35,7 @@ PULL_REQUEST_EVENTS = frozenset({"pull_request", "pull_request_target"})
 MAX_MEMBERS = 1000
 _CENTRAL_HEADER = b"PK\x01\x02"  # begins every entry of a zip's directory
 # A case takes up to 14 kB: this is 2,700 of the largest.
-MAX_MEMBER_BYTES = 36 * 1024 * 1024
+MAX_MEMBER_BYTES = 36 * MIB
 _LARGEST = float(MAX_INTEGER)  # of any number that is shown: as a text it stays short
 MAX_CASES = 1000  # of one refresh: each is a file, and what is stored is read one by one
 _NAMED = 6  # cases named in a refusal; the rest is counted
@@ -47,7 +48,7 @@ _MERGE_FIRST = (
 _STAGES = frozenset(stage.value for stage in Stage)
 RUN_MEMBER = "run.json"
 # A trial is about 3 kB: this is 10,000 of them, which is more than a refresh of 1,000 cases takes.
-MAX_RUN_BYTES = 32 * 1024 * 1024
+MAX_RUN_BYTES = 32 * MIB
 _FIX = "Measure again, and upload nothing but run.json under that name."
 
 

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 from gate.metrics import SPECS, Unit
 from gate.records.cases import Metric
 from gate.records.verdict import Estimate
-from gate.units import KIBI
+from gate.sizes import KIB
 
 BEFORE, HEAD = "before", "head"
 CHART_WIDTH = 320  # of a chart, in CSS pixels: as wide as a phone, so that its text keeps its size there
@@ -137,7 +137,7 @@ def choose_axis_unit(metric: Metric, values: Iterable[float]) -> float:
     if SPECS[metric].unit is not Unit.BYTES:
         return 1.0
     largest = max(map(abs, values), default=0.0)
-    return float(KIBI ** int(math.log(largest, KIBI))) if largest >= KIBI else 1.0
+    return float(KIB ** int(math.log(largest, KIB))) if largest >= KIB else 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

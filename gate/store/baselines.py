@@ -26,12 +26,13 @@ from gate.metrics import SPECS, Family, Role, Source
 from gate.records.cases import Metric, Policy, group_cases
 from gate.records.codes import Code
 from gate.records.run import PARTLY_FORKED, Baseline, Extent, Run, Setback
+from gate.sizes import MIB
 from gate.units import join_some
 
 # Nothing of a target is timed: a second trial shows which counts vary.
 MIN_TARGET_TRIALS = 2
 
-MAX_BASELINE_BYTES = 8 * 1024 * 1024  # 5 trials of a case with 10,000 kernels are 1 MB
+MAX_BASELINE_BYTES = 8 * MIB  # 5 trials of a case with 10,000 kernels are 1 MB
 Key = tuple[str, str]  # environment and case
 _CASE_PATH = re.compile(r"[a-z0-9_]+/[A-Za-z0-9_][A-Za-z0-9_.-]*")
 

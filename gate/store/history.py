@@ -23,13 +23,14 @@ from gate.files.codec import decode, describe_write_error, encode, write_atomic
 from gate.files.invalid import MAX_INTEGER, is_text
 from gate.records.bounds import Time
 from gate.records.cases import Metric, collect_columns
+from gate.sizes import MIB
 
 _FORMAT = "compile-gate/history/"
 SCHEMA = f"{_FORMAT}1"
 SUFFIX = ".jsonl"
 _ID_CHARS = 16
 _DIGITS = 7  # of a figure: more than any measurement has
-_MAX_LINE = 16 * 1024 * 1024  # bytes: a thousand cases have a twentieth
+_MAX_LINE = 16 * MIB  # bytes: a thousand cases have a twentieth
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")  # that the names of files begin with
 _UNDATED = "history"
 _CREATED = re.compile(rb'"created":"([0-9]{4}-[0-9]{2}-[0-9]{2})')

@@ -27,6 +27,7 @@ from gate.programs import (
 )
 from gate.records.facts import Disturbance
 from gate.records.run import EXPECTED_THROTTLING, Conditions
+from gate.sizes import MIB
 
 # Share of the worker's own cores that other programs wanted as well. A median over the blocks of a
 # trial leaves out as much as this; beyond it, every block is interrupted and compiling waits.
@@ -36,12 +37,12 @@ STEAL_LIMIT = 0.02
 # Share of a trial for which the container's processor quota stopped it.
 HELD_BACK_LIMIT = 0.01
 # Less than this is the kernel tidying up.
-SWAP_LIMIT_BYTES = 32 * 2**20
+SWAP_LIMIT_BYTES = 32 * MIB
 # Share of a device's memory that is in use while no worker is alive. A display and the driver keep less; a
 # stranger that a container hides from the list of processes shows by it.
 FOREIGN_MEMORY_LIMIT = 0.05
 # With less free memory the kernel takes pages from the page cache, and compilers are killed.
-FREE_LIMIT_BYTES = 256 * 2**20
+FREE_LIMIT_BYTES = 256 * MIB
 # Programs are named that take a fourth of a core all the time: to stop a short one that has ended, or one of
 # a tenth among many, helps nobody. Nor do more than three.
 _CROWD_SHARE = 0.25

@@ -28,10 +28,11 @@ from gate.records.protocol import (
     WorkingTree,
 )
 from gate.records.run import BASE_ARM, Arm
+from gate.sizes import MIB
 
 # Caches, logs and results of one trial stay far below this; less left means that a trial may fail for
 # want of disk, which would be blamed on its case.
-MIN_FREE_BYTES = 512 * 1024 * 1024
+MIN_FREE_BYTES = 512 * MIB
 
 # These time rounds, so pytest-benchmark has something to write.
 _WITH_ROUNDS = frozenset({WorkerRole.COLD, WorkerRole.ROUNDS})
@@ -170,7 +171,7 @@ def check_disk(bench: Bench) -> None:
         free = shutil.disk_usage(directory).free
         if free < MIN_FREE_BYTES:
             raise MachineError(
-                f"{directory}: {free // 2**20} MiB free, a trial may need {MIN_FREE_BYTES // 2**20} MiB",
+                f"{directory}: {free // MIB} MiB free, a trial may need {MIN_FREE_BYTES // MIB} MiB",
                 "Free some space, or set TMPDIR (or --out) to a larger disk; then continue with --resume.",
             )
 

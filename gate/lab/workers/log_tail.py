@@ -5,8 +5,10 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
+from gate.sizes import KIB
+
 LOG_EXCERPT_LINES = 30  # a traceback and the lines that led to it
-LOG_EXCERPT_BYTES = 8 * 1024  # kept in run.json for each failure, and pasted into comments
+LOG_EXCERPT_BYTES = 8 * KIB  # kept in run.json for each failure, and pasted into comments
 _LINE_CHARS = 500  # a path and some code; some errors of torch name all of its options in one line
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]")
 _FAULT = "Fatal Python error"  # begins the fault handler's dump

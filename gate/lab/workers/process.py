@@ -23,12 +23,13 @@ import psutil
 from gate.errors import MachineError
 from gate.files.disk import describe_write_error
 from gate.programs import MOST_WALL_LIMITS, Clock, TimeLimit, TimeUse, answer_signals, read_counters
+from gate.sizes import KIB, MIB
 
 TOKEN_VARIABLE = "COMPILE_GATE_WORKER"  # noqa: S105 - the name of a variable, not a secret
 
-LOG_HEAD_BYTES = 4 * 1024 * 1024  # enough for any traceback and compiler message; a flood stops here
-LOG_TAIL_BYTES = 256 * 1024  # the end shows why a process died, so it is kept however long the log is
-_CHUNK_BYTES = 64 * 1024  # a pipe's capacity on Linux
+LOG_HEAD_BYTES = 4 * MIB  # enough for any traceback and compiler message; a flood stops here
+LOG_TAIL_BYTES = 256 * KIB  # the end shows why a process died, so it is kept however long the log is
+_CHUNK_BYTES = 64 * KIB  # a pipe's capacity on Linux
 _DRAIN_CHUNKS = 32  # more cannot be in the pipe of a family that has ended
 _POLL_S = 0.05  # only where the operating system cannot announce the end of a process
 _SWEEPS = 20  # a family that forks while it is being killed needs more than one look

@@ -14,8 +14,9 @@ from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.protocol import Stage, WorkerFailure, WorkerRequest, WorkerResult
 from gate.records.run import CaseFailure, FailureKind
+from gate.sizes import MIB
 
-MAX_RESULT_BYTES = 64 * 1024 * 1024  # a real one is some tens of kilobytes; more is not ours
+MAX_RESULT_BYTES = 64 * MIB  # a real one is some tens of kilobytes; more is not ours
 JobOutcome = WorkerResult | CaseFailure
 
 

@@ -21,6 +21,7 @@ import torch
 
 from gate.devices import CPU, DeviceKind
 from gate.measure.device.device import MEMORY_RUNS, Call, Device, Identity
+from gate.sizes import KIB, MIB
 
 _STATUS = Path("/proc/self/status")
 _CLEAR_REFS = Path("/proc/self/clear_refs")
@@ -35,7 +36,7 @@ _M_TRIM_THRESHOLD = -1
 _M_TOP_PAD = -2
 _M_MMAP_MAX = -4
 _MMAP_MAX = 65536  # glibc's own default
-_THRESHOLD_BYTES = 64 * 1024
+_THRESHOLD_BYTES = 64 * KIB
 _TOP_PAD_BYTES = 0
 _NEVER = 2**31 - 1  # the largest that mallopt takes
 _MEMORY_EVENT = "[memory]"  # the profiler's name of an allocation or, with negative bytes, a release
@@ -43,7 +44,7 @@ _FIELDS = (
     "arena", "ordblks", "smblks", "hblks", "hblkhd",
     "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",
 )  # fmt: skip
-_PROBE_BYTES = 1024 * 1024
+_PROBE_BYTES = MIB
 # Python counts the blocks it has in use, and not their sizes: most are of 48 to 96 bytes.
 _BLOCK_BYTES = 64
 
@@ -122,7 +123,7 @@ def read_status(key: str) -> int:
     match = re.search(rf"^{key}:\s+(\d+) kB$", _STATUS.read_text(), re.MULTILINE)
     if not match:
         raise OSError(f"/proc/self/status has no {key}")
-    return int(match[1]) * 1024
+    return int(match[1]) * KIB
 
 
 def compute_allocated_growth(changes_bytes: Iterable[int]) -> int:

@@ -8,6 +8,7 @@ import torch
 from gate.devices import CUDA, DeviceKind
 from gate.measure.device.device import MEMORY_RUNS, Call, Device, Identity
 from gate.measure.device.nvml import DeviceState, NvmlDevice
+from gate.sizes import GIB
 
 _SHARED_POOL = (0, 0)  # the id of the pool that all allocations come from by default
 _DRIVING = ("CUDA_MODULE_LOADING", "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_MPS_", "TRITON_PTXAS_", "CUBLAS_")
@@ -107,7 +108,7 @@ def _list_traits(properties: Any) -> dict[str, str]:  # noqa: ANN401 - a private
     return {
         "capability": f"{properties.major}.{properties.minor}",
         "multiprocessors": str(properties.multi_processor_count),
-        "memory": f"{round(properties.total_memory / 2**30)} GiB",
+        "memory": f"{round(properties.total_memory / GIB)} GiB",
     }
 
 

@@ -18,6 +18,7 @@ from gate.devices import BOARDS, Board, name_targets, read_architecture
 from gate.errors import MachineError
 from gate.installation import name_page
 from gate.programs import ask_program
+from gate.sizes import GIB, KIB, MIB
 
 # Releases of torch whose compiler the imitated device was tested with: it stands in for names that are no
 # interface of torch's, and another release may ask for others without any error.
@@ -117,15 +118,15 @@ def _answer_as(board: Board, capability: tuple[int, int]) -> None:
         major=capability[0],
         minor=capability[1],
         multi_processor_count=board.multiprocessors,
-        total_memory=board.memory_gib * 2**30,
-        L2_cache_size=board.l2_cache_mib * 2**20,
+        total_memory=board.memory_gib * GIB,
+        L2_cache_size=board.l2_cache_mib * MIB,
         regs_per_multiprocessor=_REGISTERS,
         max_threads_per_multi_processor=board.threads,
         max_threads_per_block=_BLOCK_THREADS,
         warp_size=WARP,
-        shared_memory_per_block=48 * 1024,
-        shared_memory_per_block_optin=board.block_shared_kib * 1024,
-        shared_memory_per_multiprocessor=board.shared_kib * 1024,
+        shared_memory_per_block=48 * KIB,
+        shared_memory_per_block_optin=board.block_shared_kib * KIB,
+        shared_memory_per_multiprocessor=board.shared_kib * KIB,
         gcnArchName="",
         is_integrated=0,
         uuid="",

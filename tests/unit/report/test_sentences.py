@@ -15,7 +15,7 @@ from gate.records.verdict import Change, Comparison, Estimate, Outcome, Reason, 
 from gate.report.comparison_rows import make_row
 from gate.report.words.comparisons import describe_comparison
 from gate.report.words.templates import PHRASES, SENTENCES
-from gate.units import KIBI
+from gate.sizes import MIB
 from tests import make
 
 LATENCY, SPEEDUP, COLD = Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP, Metric.COLD_COMPILE_TIME
@@ -182,8 +182,8 @@ def test_the_part_of_a_threshold_that_is_in_force_is_shown(mebibytes: float, exp
     """Of 4 MiB 6 MiB are 150 %, of 400 MiB 3 % are more."""
     row = replace(
         compare(Reason.BELOW_THRESHOLD, (-0.02, -0.02, -0.02), MEMORY),
-        threshold=Threshold(relative=0.03, absolute=6 * KIBI**2),
-        baseline=Estimate(centre=mebibytes * KIBI**2, low=None, high=None, noise=None, n=3),
+        threshold=Threshold(relative=0.03, absolute=6 * MIB),
+        baseline=Estimate(centre=mebibytes * MIB, low=None, high=None, noise=None, n=3),
     )
     assert make_row([row]).threshold == expected
 
