@@ -89,10 +89,9 @@ class RoomTests:
         for group in (inside, tests - inside):
             left_s = TESTS_S
             for test in sorted(group, key=rank):
-                left_s -= self.seconds[test]
-                if left_s < 0:
-                    break
-                chosen.append(test)
+                if self.seconds[test] <= left_s:
+                    left_s -= self.seconds[test]
+                    chosen.append(test)
         return chosen
 
     def is_imported(self, mutant: Mutant) -> bool:

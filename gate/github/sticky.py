@@ -54,7 +54,7 @@ class Post:
     marker: Marker
     title: str = ""  # of an issue
     is_open: bool = True
-    is_muted: bool = False  # closed as not planned
+    is_muted: bool = False  # closed as not planned, if it is closed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,7 +112,7 @@ class StickyComment:
             return Written(action=Action.NOT_WANTED)
         action, fields = self._plan(posts, draft)
         if len(posts) == 1 and not fields:
-            return Written(action=action, url=posts[0].url)
+            return Written(action=action, url=_choose_oldest(posts).url)
         if has_moved():
             return Written(action=Action.SUPERSEDED)
         posts = posts or self.create(draft)
@@ -138,11 +138,10 @@ class StickyComment:
         for _ in range(2):
             made = self._post(draft)
             listed = self.list_own(draft)
-            if made is None and all(post.marker != draft.marker for post in listed):
-                continue
-            post = self._parse(made, draft) if made else None
-            missing = post is not None and all(post.id != other.id for other in listed)
-            return (*listed, post) if post is not None and missing else listed
+            if made is not None:
+                return listed if any(post.id == made.id for post in listed) else (*listed, made)
+            if any(post.marker == draft.marker for post in listed):
+                return listed
         what = f"The {self.noun} was sent twice without an answer"
         raise UncertainWriteError(what, f"Look at the {self.noun}s.")
 
@@ -151,30 +150,30 @@ class StickyComment:
         posts = [post for value in values if (post := self._parse(value, draft)) is not None]
         return [replace(post, marker=_check_marker(self._client, draft, post.marker)) for post in posts]
 
-    def _post(self, draft: Draft) -> Mapping[str, Any] | None:
+    def _post(self, draft: Draft) -> Post | None:
         """``None`` where no answer confirms it."""
         try:
             made = self._client.post(self._path, _list_fields(draft))
         except UncertainWriteError:
             return None
-        return made if isinstance(made, dict) and isinstance(made.get(self.key_name), int) else None
+        return self._parse(made, draft) if isinstance(made, dict) else None
 
     def _parse(self, value: Mapping[str, Any], draft: Draft) -> Post | None:
         """GitHub lists pull requests among issues."""
-        number, body = value.get(self.key_name), value.get("body")
-        marker = parse_marker(body) if isinstance(body, str) else None
-        ours = marker is not None and marker.key == draft.marker.key and "pull_request" not in value
-        if not isinstance(number, int) or not isinstance(body, str) or marker is None or not ours:
+        number, body = value.get(self.key_name), find_text(value, "body")
+        marker = parse_marker(body)
+        if not isinstance(number, int) or marker is None or "pull_request" in value:
             return None
-        is_open = value.get("state", "open") == "open"
+        if marker.key != draft.marker.key:
+            return None
         return Post(
             id=number,
             body=body,
-            url=str(value.get("html_url") or ""),
+            url=find_text(value, "html_url"),
             marker=marker,
-            title=str(value.get("title") or ""),
-            is_open=is_open,
-            is_muted=not is_open and value.get("state_reason") == NOT_PLANNED,
+            title=find_text(value, "title"),
+            is_open=value.get("state", "open") == "open",
+            is_muted=value.get("state_reason") == NOT_PLANNED,
         )
 
 
@@ -199,7 +198,7 @@ def _check_marker(client: GitHubClient, draft: Draft, marker: Marker) -> Marker:
         and (run.head_sha != ours.head_sha or run.started >= ours.started)
         and run.path == draft.workflow
     )
-    return marker if is_true else replace(marker, run_id=0, attempt=0)
+    return marker if is_true else replace(marker, run_id=0)
 
 
 def _choose_oldest(posts: Sequence[Post]) -> Post:

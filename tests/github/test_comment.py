@@ -4,6 +4,7 @@ import random
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -65,11 +66,49 @@ def test_among_others(github: FakeGitHub, others: int) -> None:
 
 
 def test_same_again(github: FakeGitHub) -> None:
-    """The same text is not written twice, even where GitHub trimmed it and changed its line ends."""
+    """The same text is not written twice, even where GitHub trimmed it and changed its line ends.
+
+    One request shows it: neither the run nor the pull request is looked up.
+    """
     draft = make_draft()
-    github.state.add_comment(7, draft.body.replace("\n", "\r\n") + "\r\n", DEFAULT_AUTHOR)
-    assert write(github.client, draft).action is Action.UNCHANGED
-    assert github.list_writes() == []
+    comment = github.state.add_comment(7, draft.body.replace("\n", "\r\n") + "\r\n", DEFAULT_AUTHOR)
+    written = make_sticky(github.client).write(draft, pytest.fail)
+    assert written == Written(action=Action.UNCHANGED, url=comment["html_url"])
+    assert [seen.method for seen in github.requests] == ["GET"]
+
+
+def test_the_same_run_with_another_text(github: FakeGitHub) -> None:
+    """Whoever publishes an attempt again replaces its text."""
+    github.state.add_comment(7, make_draft(100, text="old").body, DEFAULT_AUTHOR)
+    assert write(github.client, make_draft(100, text="new")).action is Action.UPDATED
+    assert list_bodies(github) == [make_draft(100, text="new").body]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "action"),
+    [
+        ("2026-11-01T11:00:00Z", "2026-11-01T12:00:00Z", Action.UPDATED),
+        ("2026-11-01T12:00:00Z", "2026-11-01T12:00:00Z", Action.NEWER),
+        ("2026-11-01T13:00:00Z", "2026-11-01T12:00:00Z", Action.NEWER),
+    ],
+)
+def test_a_run_that_was_started_again(github: FakeGitHub, theirs: str, ours: str, action: Action) -> None:
+    """Of two runs of one commit the one that was started last is the newer, whatever their numbers."""
+    github.state.runs[101]["run_started_at"] = theirs
+    github.state.add_comment(7, make_draft(101).body, DEFAULT_AUTHOR)
+    draft = make_draft(100, 2)
+    draft = replace(draft, marker=replace(draft.marker, started=ours))
+    assert write(github.client, draft).action is action
+
+
+def test_a_newer_commit_whose_run_was_started_earlier(github: FakeGitHub) -> None:
+    """The run of another commit is the newer by its number."""
+    newer = replace(make_draft(101).marker, head_sha="b" * 40)
+    github.state.runs[101] |= {"head_sha": newer.head_sha, "run_started_at": "2026-11-01T11:00:00Z"}
+    github.state.add_comment(7, render_marker(newer), DEFAULT_AUTHOR)
+    draft = make_draft(100, 2)
+    draft = replace(draft, marker=replace(draft.marker, started="2026-11-01T12:00:00Z"))
+    assert write(github.client, draft).action is Action.NEWER
 
 
 @pytest.mark.parametrize("newer", [make_draft(101), make_draft(100, 2)])
@@ -164,6 +203,21 @@ def test_lost_answer(github: FakeGitHub, fault: Fault) -> None:
     github.fail("POST", "/comments$", Fault(**vars(fault)))
     assert write(github.client, make_draft()).action is Action.CREATED
     assert list_bodies(github) == [make_draft().body]
+
+
+@pytest.mark.parametrize("others", [0, 2])
+def test_a_list_that_lacks_the_new_comment(github: FakeGitHub, others: int) -> None:
+    """What GitHub confirmed and does not list yet is no reason to write it again."""
+    for index in range(others):
+        github.state.add_comment(7, f"comment {index}")
+
+    def list_none() -> None:
+        github.fail("GET", "/comments", Fault(status=200, body=b"[]"))
+
+    github.call_before("POST", "/comments$", list_none)
+    written = write(github.client, make_draft())
+    assert written == Written(action=Action.CREATED, url=github.state.list_comments(7)[-1]["html_url"])
+    assert github.list_writes() == ["POST /repos/octo-org/models/issues/7/comments"]
 
 
 def test_lost_twice(github: FakeGitHub) -> None:

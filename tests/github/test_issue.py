@@ -77,6 +77,14 @@ def test_somebody_who_has_had_enough_is_heard(github: FakeGitHub) -> None:
     assert list_states(github) == [("text of run 102", "open", "reopened")]
 
 
+def test_an_issue_stays_open_while_it_may_not_be_closed(github: FakeGitHub) -> None:
+    """A run that shows nothing wrong, and not all, updates the issue and leaves it open."""
+    write(github.client, make_draft(100))
+    kept = write(github.client, make_draft(101, is_wanted=False, may_close=False))
+    assert kept.action is Action.UPDATED
+    assert list_states(github) == [("text of run 101", "open", None)]
+
+
 def test_one_issue_a_key(github: FakeGitHub) -> None:
     """Two environments have two issues, and neither touches the other's."""
     write(github.client, make_draft(100, key="h200"))
@@ -138,4 +146,6 @@ def test_a_race_leaves_one_open_issue_of_the_newest_run(github: FakeGitHub, seed
     issues = list_states(github)
     assert [state for _, state, _ in issues] == ["open", "closed"]
     assert issues[0][0] == "text of run 101"
+    first = min(list_issues(github.state))
+    assert list_issues(github.state)[first]["title"] == "Upgrade of run 101"
     assert issues[1][0].startswith("Continued in #")
