@@ -22,8 +22,10 @@ from gate.github.transport import (
     GitHubError,
     MissingError,
     RejectedError,
+    Response,
     Transport,
     UncertainWriteError,
+    compute_wait_s,
 )
 
 COMMENTS = "issues/7/comments"
@@ -102,6 +104,36 @@ def test_waits_until_reset(github: FakeGitHub, clock: FakeClock) -> None:
     github.fail("GET", "/pulls/7", Fault(status=403, message="API rate limit exceeded", headers=headers))
     github.client.get("pulls/7")
     assert clock.slept == [pytest.approx(31.0, abs=2.0)]
+
+
+NOON = 1_764_590_400.0  # 2025-12-01 12:00:00 UTC
+OF_NOON = "Mon, 01 Dec 2025 12:00:00 GMT"
+NONE_LEFT = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(NOON) + 30)}
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "limits", "wait_s"),
+    [
+        (403, NONE_LEFT | {"Date": OF_NOON}, 0, 31.0),  # by the server's clock: ours is 10 s ahead
+        (403, NONE_LEFT, 0, 21.0),
+        (403, NONE_LEFT | {"Date": "noon"}, 0, 21.0),
+        (403, NONE_LEFT | {"x-ratelimit-reset": str(int(NOON) - 5)}, 0, 1.0),
+        (403, NONE_LEFT | {"Retry-After": "7"}, 0, 7.0),
+        (403, NONE_LEFT | {"x-ratelimit-remaining": "1"}, 0, None),
+        (403, NONE_LEFT | {"x-ratelimit-reset": "soon"}, 0, None),
+        (429, NONE_LEFT | {"x-ratelimit-reset": "soon"}, 0, 60.0),
+        (429, {}, 1, 120.0),
+        (429, {}, 3, 480.0),
+        (403, {}, 0, None),
+        (500, {"Retry-After": "7"}, 0, None),
+    ],
+)
+def test_how_long_an_answer_asks_to_wait(
+    status: int, headers: dict[str, str], limits: int, wait_s: float | None
+) -> None:
+    """As GitHub's headers say, in their order of precedence; without them by the number of limits before."""
+    response = Response(status=status, headers=headers, body=b"{}")
+    assert compute_wait_s(response, limits, NOON + 10) == wait_s
 
 
 def test_secondary_limit_grows(github: FakeGitHub, clock: FakeClock) -> None:
