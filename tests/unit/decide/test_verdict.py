@@ -484,14 +484,6 @@ def test_a_machine_that_changed_is_described_by_what_is_known(machine: MachineSh
     assert write_note(note) == f"The machine changed since the baselines were recorded; {ending}"
 
 
-def test_old_baseline_has_a_note() -> None:
-    """31 days old on 2026-03-01."""
-    old = decide(Situation(before=SAME, after=SAME, created="2026-01-29T00:00:00Z"))
-    assert any("older than 30 days, the oldest 31" in note for note in write_notes(old))
-    young = decide(Situation(before=SAME, after=SAME, created="2026-01-30T00:00:00Z"))
-    assert young.notes == ()
-
-
 @pytest.mark.parametrize(("change", "allowed"), [(0.4, "1"), (1.0, "1"), (1.5, "2")])
 def test_a_suggested_allowance_of_a_count_is_whole(change: float, allowed: str) -> None:
     """A median of counts may grow by a half; the allowance is rounded up."""
