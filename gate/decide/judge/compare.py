@@ -55,8 +55,7 @@ def add_questions(evidence: AnyEvidence, policy: Policy, *, in_pairs: bool = Fal
         baseline = evidence.find_baseline(metric)
         upgraded = None if baseline else evidence.find_upgraded(metric)
         baseline = upgraded.baseline if upgraded else baseline
-        is_comparable = baseline is not None and metric in evidence.values
-        if baseline and is_comparable and (counts := count_kinds(evidence, baseline, metric)):
+        if baseline and metric in evidence.values and (counts := count_kinds(evidence, baseline, metric)):
             before, after, remarks = counts
             noisy = SPECS[metric].family is Family.NOISY
             questions[metric] = Question(
@@ -82,8 +81,7 @@ def list_comparisons(evidence: Evidence, findings: Mapping[Metric, Comparison]) 
         row = findings.get(metric) or _compare_unmatched(evidence, metric)
         if row is None:
             continue
-        drifted = SPECS[metric].family is Family.LOG2 and row.status in MAYBE_WORSE
-        worst = find_worst_output(evidence.trials, metric) if drifted else None
+        worst = find_worst_output(evidence.trials, metric) if row.status in MAYBE_WORSE else None
         rows.append(replace(row, remarks=(*row.remarks, worst)) if worst else row)
     if not (whole or rows):
         nothing = Fact(code=Code.NOTHING_MEASURED)

@@ -90,6 +90,14 @@ def test_without_a_baseline_rounding_is_no_drift(
     assert find_row(decide(situation), metric).status is status
 
 
+@pytest.mark.parametrize(("after", "is_named"), [(0.0, False), (3.0, True)])
+def test_the_output_that_drifted_most_is_named_where_drift_got_worse(after: float, *, is_named: bool) -> None:
+    """An unchanged drift is nobody's fault."""
+    worst = {DRIFT: Worst(output="x", steps=9.0)}
+    row = decide_row(DRIFT, before={DRIFT: (0.0,)}, after={DRIFT: (after,)}, worst=worst)
+    assert [fact.name("output") for fact in row.remarks] == (["x"] if is_named else [])
+
+
 def test_rounding_in_one_trial_excuses_no_other() -> None:
     """Both trials drift; the second is 65 rounding steps off, and 64 are allowed."""
     situation = Situation(after={DRIFT: (4.5, 4.5)})

@@ -383,7 +383,9 @@ def test_an_override_leaves_the_part_that_it_does_not_name(
     cold = Metric.COLD_COMPILE_TIME
     earlier = Override(case="*", metric=cold, relative=0.9, absolute=9.0, reason="an earlier one")
     override = Override(case="mlp/*", metric=cold, reason="noisy", **parts)
-    policy = Policy(thresholds={cold: Threshold(relative=0.2, absolute=0.5)}, overrides=(earlier, override))
+    others = (replace(earlier, metric=LATENCY), replace(earlier, case="bert/*"))
+    overrides = (earlier, override, *others)
+    policy = Policy(thresholds={cold: Threshold(relative=0.2, absolute=0.5)}, overrides=overrides)
     assert get_threshold(policy, "mlp/a", cold) == threshold
 
 
