@@ -151,3 +151,10 @@ def test_calls_of_another_case_follow_their_own() -> None:
         case_id="n/x", metric=COLD, status=Status.UNCHANGED, reason=Reason.BELOW_THRESHOLD, decides=True
     )
     assert follow_times([make_row("m/x", CALLS, Status.REGRESSED), other])[0].status is Status.REGRESSED
+
+
+def test_values_of_all_cases_count_together() -> None:
+    """One case that differs is enough."""
+    agreed, differs = Repeats(agreed=3), Repeats(agreed=2, differs=True)
+    assert agreed.join(differs) == differs.join(agreed) == Repeats(agreed=5, differs=True)
+    assert agreed.join(agreed) == Repeats(agreed=6)

@@ -10,7 +10,7 @@ import pytest
 from gate.decide.constants import SESSION_SD
 from gate.decide.evidence.gather import Question
 from gate.decide.judge.machine import Machine, learn_session, learn_uneven, measure_uneven, name_shifts
-from gate.decide.judge.stored import JudgingRules
+from gate.decide.judge.stored import JudgingRules, make_rules
 from gate.decide.stats import Variance, summarize_logs
 from gate.decide.verdict import decide_verdict, screen_run
 from gate.metrics import SPECS
@@ -450,3 +450,43 @@ def test_calls_differ_between_sessions_as_the_speedups_do(
     rules = JudgingRules(alpha=0.0025, priors={}, uneven=uneven, days=days if has_days else {})
     session = rules.choose_session("mlp/x", metric, Machine())
     assert math.sqrt(session.value) == pytest.approx(sd)
+
+
+@pytest.mark.parametrize(
+    ("factors", "canary"),
+    [((1.2, 1.0, 1.1), 0.1), ((1.3, 1.0, 1.1, 1.2), 0.1489), ((0.9,), -0.1)],
+)
+def test_the_machine_moved_as_the_canary_in_the_middle(factors: tuple[float, ...], canary: float) -> None:
+    """Whatever their order; of four as the geometric mean of two: sqrt(1.1 * 1.2) = 1.1489."""
+    canaries = {str(number): (EXACT, (factor,) * 3) for number, factor in enumerate(factors)}
+    moved = math.expm1(compare(with_canaries(canaries)).canary)
+    assert moved == pytest.approx(canary, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shift"), [((1.0, 1.0001), (1.5,), math.log(1.5)), ((1.0,), (1.5,), 0.0)]
+)
+def test_a_canary_of_one_value_on_each_side_shifts_nothing(
+    before: tuple[float, ...], after: tuple[float, ...], shift: float
+) -> None:
+    """With a second value its noise is known, if badly."""
+    machine = compare(with_canaries({"loop": (before, after)}))
+    assert machine.shift == pytest.approx(shift, abs=0.001)
+
+
+@pytest.mark.parametrize(("judged", "cases"), [(1, 1), (1, 2), (4, 2)])
+def test_the_error_budget_is_divided_by_what_can_be_falsely_red(judged: int, cases: int) -> None:
+    """By both latencies' ratio and compiled latency of each case; eager's does not decide.
+
+    What is judged several times has its share of each. A count that flickers, here recompiles, is one more
+    of each case.
+    """
+    times = {LATENCY: (0.01,) * 3, EAGER: (0.02,) * 3, Metric.RECOMPILES: (1.0, 2.0, 1.0)}
+    situations = [Situation(case_id=f"a/{number}", before=times, after=times) for number in range(cases)]
+    run, policy = make_measured(*situations), replace(POLICY, error_budget=0.012, times_judged=judged)
+    evidence = screen_run(run, make_stored(*situations), policy).evidence
+    rules = make_rules(evidence, policy, has_base=False)
+    assert rules.alpha == pytest.approx(0.012 / (3 * cases * judged))
+    assert rules.counts.alpha == pytest.approx(0.012 / (3 * cases))
+    nothing = make_rules((), policy, has_base=False)
+    assert (nothing.alpha, nothing.counts.alpha) == (0.012 / judged, 0.012)
