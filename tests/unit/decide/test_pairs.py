@@ -11,13 +11,22 @@ from hypothesis import strategies as st
 
 from gate.decide.constants import LIVE_PAIR_SD, LOOKS, POOLING_LOSS, PRIOR_DF
 from gate.decide.evidence.pairs import Pair, collect_paired, collect_processor, list_pairs
+from gate.decide.judge.counted import Repeats
 from gate.decide.judge.interval import Bar, Reading, read_pairs
-from gate.decide.judge.pairs import compute_further_pairs, compute_pair_detectable, decide_pairs
+from gate.decide.judge.pairs import (
+    NOT_SCREENED,
+    compute_further_pairs,
+    compute_pair_detectable,
+    decide_pairs,
+    gather_case_pairs,
+    make_pair_rules,
+)
 from gate.decide.stats import Variance, compute_hodges_lehmann
 from gate.records.cases import Metric, Threshold
-from gate.records.run import Pairing, Trial
+from gate.records.run import BASE_ARM, Pairing, Trial
 from gate.records.verdict import Reason, Status
-from tests.make import make_paired
+from tests.make import POLICY, PairedCase, make_paired
+from tests.make import pair_up as in_pairs
 
 LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
 COLD = Metric.COLD_COMPILE_TIME
@@ -373,3 +382,67 @@ def test_detectable_change_is_confirmed_in_95_of_100() -> None:
     drawn = (replace(reading, change=rng.gauss(true, reading.error)) for _ in range(4000))
     confirmed = sum(decide_pairs(reading, BAR)[0] is Status.REGRESSED for reading in drawn)
     assert 0.94 <= confirmed / 4000 <= 0.96
+
+
+# --- what is gathered of a case, and with how much error its pairs may be judged ---
+
+
+def test_the_error_budget_is_divided_by_comparisons_and_looks() -> None:
+    """Six of the looks may convict. A count that flickers, here recompiles, is one more of each case."""
+    policy = replace(POLICY, error_budget=0.012)
+    rules = make_pair_rules((), policy, {}, times=3, cases=2)
+    assert rules.alpha == pytest.approx(0.012 / 3 / 6)
+    assert rules.counts.alpha == pytest.approx(0.012 / 3)
+    assert make_pair_rules((), policy, {}, times=0, cases=2).counts.alpha == 0.012
+    flickers = {Metric.RECOMPILES: Repeats(agreed=3, differs=True)}
+    rules = make_pair_rules((), policy, flickers, times=3, cases=2)
+    assert rules.alpha == pytest.approx(0.012 / 5 / 6)
+    assert rules.counts.flickering == rules.counts.varied == {Metric.RECOMPILES}
+
+
+def test_memory_is_presumed_to_flicker_until_it_has_agreed_often_enough() -> None:
+    """Sixteen values are; what is presumed was not seen to vary."""
+    memory = Metric.PEAK_MEMORY
+    for agreed, flickering in ((15, {memory}), (16, set())):
+        counts = make_pair_rules((), POLICY, {memory: Repeats(agreed=agreed)}, times=1, cases=1).counts
+        assert (counts.flickering, counts.varied) == (flickering, set())
+
+
+def test_without_a_whole_pair_a_cases_trials_are_those_of_its_halves() -> None:
+    """Those alone count only where nothing was screened: they were judged there."""
+    run = in_pairs(PairedCase(pairs=1, alone={LATENCY: (0.01, 0.01)}))
+    halved = replace(run, trials=tuple(trial for trial in run.trials if trial.arm != BASE_ARM))
+    for screened, pairings in (
+        (None, {Pairing.ALONE, Pairing.LIVE}),
+        ({"mlp/x": NOT_SCREENED}, {Pairing.LIVE}),
+    ):
+        (side,) = gather_case_pairs(halved, POLICY, screened)
+        assert {trial.pairing for trial in side.trials} == pairings
+    (side,) = gather_case_pairs(run, POLICY)
+    assert [trial.pairing for trial in side.trials] == [Pairing.LIVE]
+    assert gather_case_pairs(run, POLICY, {}) == ()
+
+
+@pytest.mark.parametrize(
+    ("base_definition", "has_base", "absence", "is_alike"),
+    [
+        ("d1", True, Reason.UNPAIRED, True),
+        ("d2", True, Reason.STALE_DEFINITION, False),
+        ("d1", False, Reason.NO_BASELINE, False),
+    ],
+)
+def test_a_case_without_a_pair_says_why(
+    base_definition: str, *, has_base: bool, absence: Reason, is_alike: bool
+) -> None:
+    """The base defines it alike, otherwise, or not at all."""
+    run = in_pairs(PairedCase(pairs=0, base_definition=base_definition))
+    assert run.base is not None
+    run = run if has_base else replace(run, base=replace(run.base, cases=()))
+    (side,) = gather_case_pairs(run, POLICY)
+    assert (side.absence, side.is_alike_in_base) == (absence, is_alike)
+
+
+def test_the_fullest_trial_of_a_case_stands_last() -> None:
+    """Causes are read off the last, and some pairs only measure latencies."""
+    (side,) = gather_case_pairs(in_pairs(PairedCase(pairs=3, full=1)), POLICY)
+    assert [trial.index for trial in side.trials] == [2, 3, 1]
