@@ -256,13 +256,8 @@ def _judge_reading(
         remarks = (Fact(code=Code.PROCESSOR_TIME, numbers={"change": math.expm1(judged.change)}),)
     bar = Bar(alpha=rules.alpha, threshold=side.questions[metric].threshold)
     ruling, detectable = decide_pairs(judged, bar), compute_pair_detectable(judged, bar)
-    if (
-        ruling == UNCHANGED
-        and metric in LATENCIES
-        and judged.trials < SETTLING_PAIRS
-        and not side.screened.is_steady
-    ):
-        ruling = UNSETTLED  # two pairs of a case with two speeds agree by luck
+    if metric in LATENCIES and judged.trials < SETTLING_PAIRS and not side.screened.is_steady:
+        ruling = UNSETTLED  # two pairs convict nothing, and of a case with two speeds agree by luck
     is_same = metric in COMPILE_TIMES and not work.is_other and judged.trials >= SETTLING_PAIRS
     if ruling == UNSETTLED and is_same and not bar.is_exceeded_by(judged):
         ruling = UNCHANGED
