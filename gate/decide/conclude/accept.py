@@ -100,17 +100,18 @@ def measure_worsening(comparison: Comparison) -> float:
 
 def measure_since_stored(comparison: Comparison) -> float:
     """By how much it is worse than stored, where pairs judged it and surely show less; else 0."""
-    facts = [fact.numbers for fact in comparison.remarks if fact.code is Code.SINCE_STORED]
-    is_sure = measure_least_since_stored(comparison) > 0.0
-    return max((numbers["change"] for numbers in facts if is_sure), default=0.0)
+    return _find_since_stored(comparison).get("change", 0.0)
 
 
 def measure_least_since_stored(comparison: Comparison) -> float:
     """By how much it is surely worse than stored, where that is more than pairs show; else 0."""
-    facts = [fact.numbers for fact in comparison.remarks if fact.code is Code.SINCE_STORED]
-    return max(
-        (numbers["low"] for numbers in facts if numbers["low"] > measure_worsening(comparison)), default=0.0
-    )
+    return _find_since_stored(comparison).get("low", 0.0)
+
+
+def _find_since_stored(comparison: Comparison) -> Mapping[str, float]:
+    shown = max(0.0, measure_worsening(comparison))
+    facts = (fact.numbers for fact in comparison.remarks if fact.code is Code.SINCE_STORED)
+    return next((numbers for numbers in facts if numbers["low"] > shown), {})
 
 
 def round_allowance(metric: Metric, amount: float) -> float:
@@ -139,10 +140,11 @@ def _is_removed(comparison: Comparison) -> bool:
 
 def _accept(comparison: Comparison, policy: Policy) -> Comparison:
     is_removed, change = _is_removed(comparison), comparison.change
-    may_be_worse = comparison.reason is Reason.UNSETTLED and (
-        comparison.waits_for_pairs or (change is not None and change.centre > 0)
+    is_open = comparison.reason is Reason.UNSETTLED
+    is_worse = change is not None and (
+        comparison.status is Status.REGRESSED
+        or (is_open and (comparison.waits_for_pairs or change.centre > 0))
     )
-    is_worse = change is not None and (comparison.status is Status.REGRESSED or may_be_worse)
     if not (is_removed or is_worse):
         return comparison
     in_force = [entry for entry in policy.acceptances if is_in_force(entry, policy)]

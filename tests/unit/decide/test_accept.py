@@ -19,8 +19,8 @@ from gate.decide.conclude.coverage import is_lack_accepted
 from gate.fingerprint import compute_environment_id
 from gate.records.cases import Acceptance, Metric, Policy
 from gate.records.codes import Code
-from gate.records.facts import Fact
-from gate.records.verdict import Change, Outcome, Reason, Status
+from gate.records.facts import Fact, name_words
+from gate.records.verdict import Change, Comparison, Outcome, Reason, Status
 from tests.hosts import CPU_HOST, CUDA_HOST
 from tests.make import TODAY, Situation, decide, find_row, make_acceptance, make_change, make_row
 from tests.words import write_note, write_notes
@@ -31,6 +31,7 @@ CASE = "mlp/inference-float32-smoke-default"
 BREAKS = Metric.GRAPH_BREAKS
 ONE_BREAK = Situation(before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)})
 TWO_BREAKS = Situation(before={BREAKS: (0.0,)}, after={BREAKS: (2.0,)})
+ACCEPTED_BY = Fact(code=Code.ACCEPTED_BY, names=name_words(author="ada", expires=TODAY, reason="known"))
 LACK = Acceptance(case=CASE, reason="the first change with a gate.", author="ada", expires=TODAY)
 
 
@@ -213,7 +214,7 @@ def test_an_acceptance_of_a_commit_counts_for_its_gate_and_machine_alone(
 )
 def test_a_standing_acceptance_may_be_of_some_machines(environment: str, status: Status) -> None:
     """An entry of accepted.yml counts on all machines, or on those that its pattern fits."""
-    verdict = decide(ONE_BREAK, acceptances=(replace(ONE, environment=environment),))
+    verdict = decide(ONE_BREAK, acceptances=(replace(ONE, environment=environment),), gate="a/gate.yml")
     assert find_row(verdict, BREAKS).status is status
     assert not any("does not count here" in note for note in write_notes(verdict))
 
@@ -290,27 +291,106 @@ def test_no_drift_beyond_8_is_offered_to_be_accepted(drift: float, expected: lis
     assert [step.code for step in verdict.next_steps] == expected
 
 
+REGRESSED: dict[str, Any] = {"status": Status.REGRESSED, "reason": Reason.BEYOND_BAR}
+OPEN: dict[str, Any] = {"status": Status.INCONCLUSIVE, "reason": Reason.UNSETTLED}
+OPEN_IN_PAIRS = {**OPEN, "more_pairs": 2}
+REMOVED = {"status": Status.MISSING, "reason": Reason.REMOVED}
+TENTH = make_acceptance(Metric.COMPILED_LATENCY, 0.1, case=CASE)
+
+
+def apply(comparison: Comparison, *acceptances: Acceptance) -> Comparison:
+    (row,) = apply_acceptances(
+        [comparison], Policy(thresholds={}, today=TODAY, acceptances=acceptances or (TENTH,))
+    )
+    return row
+
+
 @pytest.mark.parametrize(
-    ("centre", "high", "pairs", "expected"),
+    ("fields", "change", "is_accepted"),
     [
-        (0.05, 0.09, 0, Status.ACCEPTED),
-        (0.05, 0.11, 0, Status.INCONCLUSIVE),
-        (-0.02, 0.11, 6, Status.INCONCLUSIVE),
-        (0.05, 0.09, 6, Status.ACCEPTED),
-        (0.05, 0.05, 1, Status.INCONCLUSIVE),
+        (REGRESSED, (0.05, 0.2), True),
+        (REGRESSED, (0.1, 0.2), True),
+        (REGRESSED, (0.11, 0.2), False),
+        (REGRESSED, None, False),
+        ({"status": Status.UNCHANGED, "reason": Reason.BELOW_THRESHOLD}, (0.05, 0.06), False),
+        ({"status": Status.INCONCLUSIVE, "reason": Reason.SHARED_SHIFT}, (0.05, 0.06), False),
+        ({"status": Status.INCONCLUSIVE, "reason": Reason.FEW_TRIALS, "more_pairs": 2}, (0.05, 0.06), False),
+        (OPEN, (0.05, 0.09), True),
+        (OPEN, (0.05, 0.1), True),
+        (OPEN, (0.05, 0.11), False),
+        (OPEN, (0.0, 0.09), False),  # it looks no worse, and nothing more is measured
+        (OPEN, (-0.02, 0.09), False),
+        (OPEN, None, False),
+        ({**OPEN, "found": Reason.BEYOND_BAR}, (0.05, 0.11), True),  # it is worse, but for a doubt
+        ({**OPEN, "found": Reason.BEYOND_BAR}, (0.11, 0.12), False),
+        (OPEN_IN_PAIRS, (-0.02, 0.09), True),
+        (OPEN_IN_PAIRS, (-0.02, 0.11), False),
+        (OPEN_IN_PAIRS, (0.05, 0.09), True),
+        (OPEN_IN_PAIRS, None, False),
+        ({**OPEN_IN_PAIRS, "pairs": 1}, (0.05, 0.05), False),  # one pair has no interval
+        ({**OPEN_IN_PAIRS, "pairs": 2}, (0.05, 0.09), True),
+        ({**OPEN_IN_PAIRS, "pairs": 6}, (0.05, 0.09), True),
+        ({**OPEN_IN_PAIRS, "pairs": 6}, (-0.02, 0.11), False),
+        (REMOVED, None, False),  # it counts from the baseline, which a removed case has none of
     ],
 )
-def test_what_is_open_is_accepted_only_by_its_interval(
-    centre: float, high: float, pairs: int, expected: Status
+def test_a_worsening_is_accepted_that_is_within_10_percent(
+    fields: dict[str, Any], change: tuple[float, float] | None, *, is_accepted: bool
 ) -> None:
-    """10 % are accepted: what may be more is measured on. One pair has no interval."""
-    change = Change(centre=centre, low=-0.3, high=high, detectable=0.0)
-    fields = {"change": change, "reason": Reason.UNSETTLED, "pairs": pairs, "more_pairs": 2}
-    row = make_row(CASE, Metric.COMPILED_LATENCY, Status.INCONCLUSIVE, **fields)
-    policy = Policy(
-        thresholds={}, today=TODAY, acceptances=(make_acceptance(Metric.COMPILED_LATENCY, 0.1, case=CASE),)
+    """What is worse is within the allowance by its estimate, and what is open by its interval."""
+    row = make_row(CASE, Metric.COMPILED_LATENCY, **fields)
+    if change:
+        row = replace(row, change=Change(centre=change[0], low=-0.3, high=change[1], detectable=0.0))
+    accepted = replace(
+        row, status=Status.ACCEPTED, reason=Reason.ACCEPTED, found=row.reason, remarks=(ACCEPTED_BY,)
     )
-    assert apply_acceptances([row], policy)[0].status is expected
+    assert apply(row) == (accepted if is_accepted else row)
+
+
+def test_one_pair_settles_what_a_count_may_be() -> None:
+    """A count needs no interval: one graph break more, in one pair, is within one that is accepted."""
+    row = make_row(CASE, BREAKS, **OPEN_IN_PAIRS, pairs=1, change=make_change(1.0, detectable=0.0))
+    assert apply(row, accept(1.0)).status is Status.ACCEPTED
+    assert apply(row, accept(0.5)).status is Status.INCONCLUSIVE
+
+
+def test_a_commit_may_remove_a_case_and_the_first_that_accepted_it_is_named() -> None:
+    """A removed case is within any acceptance of a commit, and stays a removed one."""
+    row = make_row(CASE, Metric.COMPILED_LATENCY, **REMOVED)
+    entries = [replace(TENTH, commit="c" * 40, allowance=0.0, author=author) for author in ("eve", "bob")]
+    accepted = apply(row, TENTH, *entries)
+    assert (accepted.status, accepted.reason) == (Status.ACCEPTED, Reason.REMOVED)
+    assert [fact.name("author") for fact in accepted.remarks] == ["eve"]
+
+
+@pytest.mark.parametrize(
+    ("change", "low", "expected"),
+    [
+        (0.09, 0.085, (Status.ACCEPTED, Reason.ACCEPTED)),
+        (0.1, 0.09, (Status.ACCEPTED, Reason.ACCEPTED)),
+        (0.15, 0.08, (Status.ACCEPTED, Reason.ACCEPTED)),  # it may be no more than what pairs show
+        (0.15, 0.09, (Status.INCONCLUSIVE, Reason.UNSETTLED)),
+        (0.15, 0.1, (Status.INCONCLUSIVE, Reason.UNSETTLED)),
+        (0.15, 0.11, (Status.REGRESSED, Reason.BEYOND_BAR)),
+    ],
+)
+def test_a_standing_acceptance_counts_from_the_stored_baseline(
+    change: float, low: float, expected: tuple[Status, Reason]
+) -> None:
+    """10 % are accepted and pairs show +8 %: with what came before it is within them, may be, or is not."""
+    since = Fact(code=Code.SINCE_STORED, numbers={"change": change, "low": low})
+    row = make_row(CASE, Metric.COMPILED_LATENCY, change=make_change(0.08, 0.02), pairs=6, remarks=(since,))
+    judged = apply(row)
+    assert (judged.status, judged.reason) == expected
+    assert judged.found is (None if judged == row else Reason.BEYOND_BAR)
+
+
+def test_what_is_surely_no_worse_than_stored_uses_up_no_acceptance() -> None:
+    """Pairs show -5 % to +9 %, stored values +12 %, or surely no less than -2 %."""
+    since = Fact(code=Code.SINCE_STORED, numbers={"change": 0.12, "low": -0.02})
+    change = Change(centre=-0.05, low=-0.2, high=0.09, detectable=0.0)
+    row = make_row(CASE, Metric.COMPILED_LATENCY, **OPEN_IN_PAIRS, pairs=6, change=change, remarks=(since,))
+    assert apply(row).status is Status.ACCEPTED
 
 
 @pytest.mark.parametrize("commit_first", [False, True])
