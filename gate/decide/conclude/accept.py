@@ -85,9 +85,11 @@ def list_covered(
 
 def compute_acceptance_limit(comparison: Comparison) -> float:
     """The smallest round allowance that covers a worsening and its interval, but no worse one."""
+    if comparison.change is None:
+        return 0.0  # a removed case
     worsening, change = measure_worsening(comparison), comparison.change
     # CPU time varies half as much as the clock, so its interval is at most as wide.
-    high = worsening + (change.high - change.centre if change else 0.0)
+    high = worsening + change.high - change.centre
     return round_allowance(comparison.metric, max(worsening, min(high, MOST_OF_ESTIMATE * worsening)))
 
 

@@ -67,6 +67,12 @@ def test_an_allowance_is_what_was_measured_rounded_up_with_its_interval(
     )
 
 
+def test_a_removed_case_needs_no_allowance() -> None:
+    """Nothing of it was measured."""
+    row = make_row(CASE, Metric.COMPILED_LATENCY, Status.MISSING, reason=Reason.REMOVED)
+    assert compute_acceptance_limit(row) == 0.0
+
+
 def test_an_allowance_by_cpu_time_has_the_clocks_margin() -> None:
     """CPU time is 12 % more, and the clock's interval ends 5 % above its estimate: 17 %."""
     change = Change(centre=0.03, low=0.0, high=0.08, detectable=0.0)
@@ -230,18 +236,23 @@ def test_acceptances_for_other_machines_are_kept_apart() -> None:
 
 
 def test_what_an_acceptance_covers_is_listed() -> None:
-    """The list has the graph break of the case that the acceptance names."""
+    """The list has the accepted graph break of the case that one of the acceptances names."""
     entry = make_acceptance(BREAKS, 1.0, case="a/x", reason="known.")
     entries = (entry, replace(entry, case="b/x"))
     cases = (
         Situation(case_id=accepted.case, before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)})
         for accepted in entries
     )
-    verdict = decide(*cases, acceptances=entries)
-    assert [row.status for row in verdict.comparisons] == [Status.ACCEPTED] * 2
-    assert [row.case_id for row in list_covered(verdict.comparisons, (entry,), Policy(thresholds={}))] == [
-        "a/x"
-    ]
+    accepted, other = decide(*cases, acceptances=entries).comparisons
+    assert (accepted.status, other.status) == (Status.ACCEPTED, Status.ACCEPTED)
+    rows = (
+        replace(accepted, decides=False),
+        replace(accepted, status=Status.REGRESSED),
+        accepted,
+        other,
+    )
+    elsewhere = replace(entry, case="c/x")
+    assert list_covered(rows, (elsewhere, entry), Policy(thresholds={})) == (accepted,)
 
 
 @pytest.mark.parametrize(
@@ -256,9 +267,11 @@ def test_what_an_acceptance_covers_is_listed() -> None:
 def test_an_acceptance_that_fits_what_is_recorded_is_named(
     case: str, metric: Metric, expires: str, expected: int
 ) -> None:
-    """A valid acceptance that fits the recorded case and metric is noted."""
+    """A valid standing acceptance that fits a recorded case and metric is noted."""
     entry = make_acceptance(metric, 1.0, case=case, expires=expires)
-    notes = note_left([UNBROKEN], Policy(thresholds={}, acceptances=(entry,), today=TODAY))
+    baselines = [UNBROKEN, replace(UNBROKEN, case_id="cnn/x")]
+    of_commit = replace(entry, commit="c" * 40)
+    notes = note_left(baselines, Policy(thresholds={}, acceptances=(of_commit, entry), today=TODAY))
     assert len(notes) == expected
     beginning = "accepted.yml allows 1 more of mlp/* graph_breaks. If these baselines already"
     assert all(write_note(note).startswith(beginning) for note in notes)

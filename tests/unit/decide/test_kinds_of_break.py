@@ -6,13 +6,26 @@ from typing import Any
 
 import pytest
 
+from gate.decide.evidence.gather import Evidence
+from gate.decide.evidence.places import count_kinds
 from gate.decide.side_by_side import decide_side_by_side
-from gate.records.cases import Metric
+from gate.records.cases import Case, Metric
 from gate.records.codes import Code
 from gate.records.run import Frame, GraphBreak, Recompile, Run
 from gate.records.verdict import Reason, Status, Verdict
 from gate.report.words.comparisons import complete_sentence
-from tests.make import POLICY, PairedCase, Situation, Values, decide, find_row, pair_up, state
+from tests.make import (
+    POLICY,
+    PairedCase,
+    Situation,
+    Values,
+    decide,
+    find_row,
+    make_baseline,
+    make_trials,
+    pair_up,
+    state,
+)
 from tests.words import describe_causes
 
 from .one_case import BREAKS
@@ -150,6 +163,14 @@ def test_more_records_of_the_same_break_are_no_loss() -> None:
         pytest.param(FLAT, (), BETTER, id="all gone"),
         pytest.param((), NESTED, WORSE, id="none before"),
         pytest.param(FLAT, (replace(NEW, innermost=None),), LOST, id="nobody knows where"),
+        pytest.param((), (replace(NEW, innermost=None),), WORSE, id="nobody knows where, none before"),
+        pytest.param((replace(NEW, innermost=None),), (), BETTER, id="nobody knows where it was"),
+        pytest.param(
+            (cut("a"), cut("a", reason="builtin print")), NESTED, SAME, id="one for two reasons before"
+        ),
+        pytest.param(
+            (cut("a"),), (cut("a", code="x.item()"), cut("b", 9, "x.sum()")), WORSE, id="edited, and one new"
+        ),
     ],
 )
 def test_across_stacks_a_kind_is_its_place(
@@ -231,6 +252,7 @@ def test_a_function_that_was_given_up_is_of_the_break_within() -> None:
     given_up = cut("f", 9, "with manager():", reason="step_unsupported")
     assert state(find_row(ab(flat, (given_up,)), BREAKS)) == SAME
     assert state(find_row(ab((given_up,), flat, ("on", "off")), BREAKS)) == SAME
+    assert state(find_row(ab((*flat, NEW), (given_up, NEW)), BREAKS)) == SAME
     other = cut("h", 20, "with manager():", reason="step_unsupported")
     assert state(find_row(ab(flat, (given_up, other)), BREAKS)) == WORSE
 
@@ -269,6 +291,51 @@ def test_across_stacks_recompiles_are_matched_by_kind() -> None:
     across: dict[str, Any] = {"settings": ("off", "off"), "release": "2.11.0"}
     assert state(find_row(ab((IN_G,), (IN_G, IN_F), **across), RECOMPILES)) == SAME
     assert state(find_row(ab((IN_G, GUARD), (IN_G,), **across), RECOMPILES)) == BETTER
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "centres"),
+    [
+        ([FLAT, FLAT], [NESTED, ()], (1.0, 0.5)),
+        ([(), FLAT], [NESTED, NESTED], (0.5, 1.0)),
+        ([FLAT, NESTED], [(), ()], (2.5, 0.0)),  # nothing to match: as they were counted
+        ([(), ()], [NESTED, FLAT], (0.0, 2.5)),
+    ],
+)
+def test_trials_that_lack_all_breaks_are_counted_by_place_as_well(
+    base: list[Records], head: list[Records], centres: tuple[float, float]
+) -> None:
+    """One print counts 1 in a trial and 0 in the other, on either side."""
+    row = find_row(ab(base, head), BREAKS)
+    assert row.baseline is not None
+    assert row.candidate is not None
+    assert (row.baseline.centre, row.candidate.centre) == centres
+    assert row.has_remark(Code.BY_PLACE) is (min(centres) > 0)
+
+
+def test_a_count_without_records_has_no_place() -> None:
+    """Two breaks of the base were counted in one trial and one in the other, and none was recorded."""
+    evidence = Evidence(
+        case=Case(id="mlp/x", model="mlp"),
+        trials=make_trials("mlp/x", [{BREAKS: 1.0}], graph_breaks=NESTED),
+        failures=(),
+        values={BREAKS: (1.0,)},
+        stored=(),
+        other_stack=True,
+    )
+    counts = count_kinds(evidence, make_baseline("mlp/x", {BREAKS: (2.0, 1.0)}), BREAKS)
+    assert counts is not None
+    assert counts[:2] == ([0.0, 0.0], [1.0])
+
+
+def test_a_function_of_the_same_name_in_another_file_breaks_anew() -> None:
+    """A print in ``f`` of a.py is gone, and another one in ``f`` of b.py is new."""
+    old, new = cut("f", file="a.py"), cut("f", file="b.py", code="print(x)")
+    verdict = ab((old,), (new, cut("h", 9, "x.sum()")), ("on", "on"))
+    assert describe_causes(verdict, Code.GRAPH_BREAK) == [
+        "New graph break at b.py:7: print",
+        "New graph break at model.py:9: print",
+    ]
 
 
 def test_a_base_that_differs_from_trial_to_trial_proves_nothing() -> None:
