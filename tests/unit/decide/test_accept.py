@@ -270,7 +270,7 @@ def test_an_acceptance_that_fits_what_is_recorded_is_named(
     """A valid standing acceptance that fits a recorded case and metric is noted."""
     entry = make_acceptance(metric, 1.0, case=case, expires=expires)
     baselines = [UNBROKEN, replace(UNBROKEN, case_id="cnn/x")]
-    of_commit = replace(entry, commit="c" * 40)
+    of_commit = replace(entry, allowance=2.0, commit="c" * 40)
     notes = note_left(baselines, Policy(thresholds={}, acceptances=(of_commit, entry), today=TODAY))
     assert len(notes) == expected
     beginning = "accepted.yml allows 1 more of mlp/* graph_breaks. If these baselines already"
