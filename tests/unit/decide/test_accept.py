@@ -307,7 +307,7 @@ def test_no_drift_beyond_8_is_offered_to_be_accepted(drift: float, expected: lis
 REGRESSED: dict[str, Any] = {"status": Status.REGRESSED, "reason": Reason.BEYOND_BAR}
 OPEN: dict[str, Any] = {"status": Status.INCONCLUSIVE, "reason": Reason.UNSETTLED}
 OPEN_IN_PAIRS = {**OPEN, "more_pairs": 2}
-REMOVED = {"status": Status.MISSING, "reason": Reason.REMOVED}
+REMOVED: dict[str, Any] = {"status": Status.MISSING, "reason": Reason.REMOVED}
 TENTH = make_acceptance(Metric.COMPILED_LATENCY, 0.1, case=CASE)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gate.decide.conclude.case_evidence import MAX_ALL_CHARS, add_traces, bound_sources, show_case
-from gate.decide.evidence.compiles import count_words, name_operators, part_phases
+from gate.decide.evidence.compiles import count_words, name_operators
 from gate.decide.evidence.gather import Evidence, Stored
 from gate.decide.verdict import decide_verdict
 from gate.records.cases import Case, Metric
@@ -43,12 +43,6 @@ def test_words_of_operators_are_counted_over_kernels() -> None:
     assert count_words(kernels) == {"add": 2, "relu": 1}
 
 
-def test_what_no_phase_accounts_for_is_named() -> None:
-    """Of 10 s Dynamo has 8, 4 of them autograd, 3 of these Inductor; 2 are named "other"."""
-    phases_s = {FIRST_CALL: 10.0, "dynamo": 8.0, "aot_autograd": 4.0, "inductor": 3.0}
-    assert part_phases(phases_s) == {"dynamo": 4.0, "aot_autograd": 1.0, "inductor": 3.0, OTHER_PHASE: 2.0}
-
-
 def test_sources_of_the_worst_case_are_kept_first() -> None:
     """Of two cases that each need three quarters of the room the first keeps its sources."""
     source = "x" * (MAX_ALL_CHARS * 3 // 4)
@@ -65,14 +59,14 @@ def test_light_trials_after_a_whole_one_hide_nothing_of_it() -> None:
     """Breaks, phases and caches are those of the last whole trial."""
     broken = GraphBreak(reason="print", location="a.py:1")
     blank = Trial(case_id="a/b", index=1)
-    whole = replace(blank, graph_breaks=(broken,), phases_s={FIRST_CALL: 2.0})
-    cold = replace(blank, index=2, extent=Extent.COLD, phases_s={FIRST_CALL: 4.0})
+    whole = replace(blank, graph_breaks=(broken,), phases_s={FIRST_CALL: 2.0, "dynamo": 1.0})
+    cold = replace(blank, index=2, extent=Extent.COLD, phases_s={FIRST_CALL: 4.0, "dynamo": 3.0})
     light = replace(blank, index=3, extent=Extent.COLD)
     evidence = make_evidence(whole, cold, light)
     shown = show_case(evidence, {}, moved=False)
     assert evidence.fullest is whole
     assert shown.after.graph_breaks == (broken,)
-    assert shown.after.phases_s == part_phases({FIRST_CALL: 3.0})
+    assert shown.after.phases_s == {"dynamo": 2.0, OTHER_PHASE: 1.0}
 
 
 def test_a_case_without_a_trial_shows_nothing() -> None:
