@@ -183,8 +183,10 @@ def test_work_is_compared_by_calls_and_processor_time() -> None:
     assert not work.counts
 
 
-@pytest.mark.parametrize("lack", ["same_host", "same_definition"])
-def test_processor_time_counts_from_the_newest_baseline_of_this_host_and_definition(lack: str) -> None:
+@pytest.mark.parametrize("lack", [{"same_host": False}, {"same_definition": False}])
+def test_processor_time_counts_from_the_newest_baseline_of_this_host_and_definition(
+    lack: dict[str, Any],
+) -> None:
     """A newer baseline of another host or definition is passed over."""
     evidence = measure_work({"cpu_self": 3.0}, {"cpu_self": 6.0})
     (stored,) = evidence.stored
@@ -192,7 +194,7 @@ def test_processor_time_counts_from_the_newest_baseline_of_this_host_and_definit
         replace(stored, baseline=replace(stored.baseline, phases_s={"cpu_self": seconds}))
         for seconds in (1.0, 6.0)
     )
-    other = replace(other, **{lack: False})
+    other = replace(other, **lack)
     assert compare_work(replace(evidence, stored=(other,))).processor is None
     processor = compare_work(replace(evidence, stored=(other, stored, older))).processor
     assert processor == pytest.approx(math.log(2.0))
