@@ -151,9 +151,25 @@ def test_code_that_each_trial_tuned_otherwise_is_the_same_code() -> None:
     trials = [replace(make_trial(index), identity=code) for index in range(2)]
     (baseline,) = make_baselines(make_run(*trials), Provenance())
     assert baseline.identity == code
-    trials.append(replace(make_trial(2), identity=replace(code, tuned="b")))
+    other = replace(make_trial(2), identity=replace(code, tuned="b"))
+    for mixed in ([*trials, other], [other, *trials]):
+        (baseline,) = make_baselines(make_run(*mixed), Provenance())
+        assert baseline.identity == replace(code, tuned="")
+
+
+def test_code_that_some_trials_do_not_know_is_that_of_the_others() -> None:
+    """An unknown digest contradicts none."""
+    blank = replace(make_trial(2), identity=CodeIdentity(digest=""))
+    (baseline,) = make_baselines(make_run(blank, make_trial(0), make_trial(1)), Provenance())
+    assert baseline.identity == IDENTITY
+
+
+@pytest.mark.parametrize("definitions", [(1, 2), (2, 1)])
+def test_a_baseline_has_the_newest_way_in_which_drift_was_measured(definitions: tuple[int, int]) -> None:
+    """A trial that measured none knows no other than the first."""
+    trials = [replace(make_trial(index), drift_definition=way) for index, way in enumerate(definitions)]
     (baseline,) = make_baselines(make_run(*trials), Provenance())
-    assert baseline.identity == replace(code, tuned="")
+    assert baseline.drift_definition == 2
 
 
 def test_cases_without_a_full_measurement_have_no_baseline() -> None:

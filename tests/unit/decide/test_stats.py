@@ -11,6 +11,7 @@ from gate.decide.stats import (
     NOTHING_KNOWN,
     Variance,
     compute_hodges_lehmann,
+    compute_median_without,
     compute_priors,
     compute_variance,
     compute_winsorized_variance,
@@ -53,6 +54,29 @@ def test_prior_by_hand(variances: Sequence[float], df: float, expected: Variance
     by_case = {str(number): Variance(value=value, df=df) for number, value in enumerate(variances)}
     prior = compute_priors({**by_case, "own": Variance(value=9.0, df=20.0)})["own"]
     assert (prior.value, prior.df) == (pytest.approx(expected.value), expected.df)
+
+
+@pytest.mark.parametrize(
+    ("ordered", "value", "expected"),
+    [
+        ((1.0, 2.0, 4.0, 8.0), None, 3.0),
+        ((1.0, 2.0, 4.0), None, 2.0),
+        ((1.0, 2.0, 4.0, 8.0), 1.0, 4.0),
+        ((1.0, 2.0, 4.0, 8.0), 2.0, 4.0),
+        ((1.0, 2.0, 4.0, 8.0), 4.0, 2.0),
+        ((1.0, 2.0, 4.0, 8.0), 8.0, 2.0),
+        ((1.0, 2.0, 4.0), 1.0, 3.0),
+        ((1.0, 2.0, 4.0), 2.0, 2.5),
+        ((1.0, 2.0, 4.0), 4.0, 1.5),
+        ((1.0, 2.0), 1.0, 2.0),
+        ((1.0, 2.0), 2.0, 1.0),
+    ],
+)
+def test_median_of_the_others_by_hand(
+    ordered: tuple[float, ...], value: float | None, expected: float
+) -> None:
+    """Of an even number the mean of the middle two."""
+    assert compute_median_without(ordered, value) == expected
 
 
 @pytest.mark.parametrize("df", [2, 4, 9])

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gate.decide import suspects
 from gate.decide.judge.screening import Screening
 from gate.decide.suspects import Suspect, clear_unchanged_sources, list_suspects
 from gate.decide.verdict import screen_run
@@ -130,8 +131,9 @@ def test_calls_are_surely_slower_where_stored_values_convict_them(
 
 def test_slower_case_is_suspect() -> None:
     """8 % slower makes latency and speedup suspect, not the compile."""
-    suspects = list_suspects(screen(measure(compiled_latency=1.08)))
-    assert suspects == (Suspect(case_id=CASE, metrics=(SPEEDUP, LATENCY)),)
+    assert list_suspects(screen(measure(compiled_latency=1.08))) == (
+        Suspect(case_id=CASE, metrics=(SPEEDUP, LATENCY)),
+    )
 
 
 @pytest.mark.parametrize(
@@ -162,8 +164,9 @@ def test_a_latency_that_could_hide_a_change_is_suspect() -> None:
 
 def test_case_without_baseline_is_suspect_in_all() -> None:
     """Without a baseline every measured noisy metric is suspect."""
-    suspects = list_suspects(screen(measure(), baselines=()))
-    assert suspects == (Suspect(case_id=CASE, metrics=(SPEEDUP, LATENCY, COLD)),)
+    assert list_suspects(screen(measure(), baselines=())) == (
+        Suspect(case_id=CASE, metrics=(SPEEDUP, LATENCY, COLD)),
+    )
 
 
 def test_a_counter_that_stored_values_convict_is_suspect() -> None:
@@ -241,6 +244,38 @@ def test_two_speeds_are_seen_in_what_is_stored(factors: tuple[float, ...], expec
     baseline = store(values)
     (suspect,) = list_suspects(screen(measure(compiled_latency=1.2), baselines=(baseline,)))
     assert suspect.screened.is_steady is expected
+
+
+@pytest.mark.parametrize(
+    ("bar", "factors", "expected"),
+    [("LIVE_PAIR_SD", (1.0, 1.0, 1.0), True), ("TWO_SPEEDS", (1.0, 1.0, 1.1), False)],
+)
+def test_what_just_reaches_a_bar_of_steadiness_passes_it(
+    monkeypatch: pytest.MonkeyPatch, bar: str, factors: tuple[float, ...], *, expected: bool
+) -> None:
+    """With a bar of nothing, a spread of nothing is steady, and so is each of two speeds."""
+    monkeypatch.setattr(suspects, bar, 0.0)
+    baseline = store({LATENCY: tuple(0.010 * factor for factor in factors), EAGER: (0.020,) * 3})
+    (suspect,) = list_suspects(screen(measure(compiled_latency=1.2), baselines=(baseline,)))
+    assert suspect.screened.is_steady is expected
+
+
+def test_suspects_are_the_same_where_the_same_pairs_are_to_be_measured() -> None:
+    """What was found out about a case makes it no other suspect; by itself nothing is known."""
+    plain = Suspect(case_id=CASE, metrics=(LATENCY,))
+    assert not any((plain.unchanged_code, plain.thorough, plain.convicted, plain.slower, plain.later))
+    assert plain.more == 0
+    known: dict[str, Any] = {"unchanged_code": True, "thorough": True, "convicted": True, "slower": True}
+    assert replace(plain, **known) == plain
+    assert replace(plain, more=1) != plain
+    assert replace(plain, later=True) != plain
+
+
+@pytest.mark.parametrize("asked", [{}, {"thorough": False}, {"thorough": True}])
+def test_all_pairs_are_wanted_where_they_are_asked_for(asked: dict[str, bool]) -> None:
+    """A conviction ends a case's pairs, unless the check is thorough."""
+    (suspect,) = list_suspects(screen(measure(compiled_latency=1.3)), **asked)
+    assert suspect.thorough is asked.get("thorough", False)
 
 
 def test_a_stored_latency_of_zero_is_not_steady() -> None:
