@@ -193,6 +193,15 @@ def test_a_count_is_beyond_its_limit_where_every_trial_is(values: list[float], s
     assert find_row(verdict, Metric.RECOMPILES).status is status
 
 
+def test_what_is_beyond_a_limit_of_nothing_is_not_a_share_of_it() -> None:
+    """Of 5 bytes and of 5 seconds where none may be, the excess is 5."""
+    for metric in (Metric.PEAK_MEMORY, Metric.COLD_COMPILE_TIME):
+        row = find_row(judge([most(metric, 0.0)], [{metric: 5.0}] * 2), metric)
+        assert (row.status, row.reason) == (Status.REGRESSED, Reason.LIMIT_EXCEEDED)
+        assert row.change is not None
+        assert (row.change.centre, row.change.low, row.change.high) == (5.0, 5.0, 5.0)
+
+
 def test_what_has_not_changed_can_be_beyond_a_limit() -> None:
     """Memory as stored is UNCHANGED without a limit, and REGRESSED beyond one."""
     samples = [{Metric.PEAK_MEMORY: 21.0 * GIB}]

@@ -104,6 +104,23 @@ def test_what_can_repeat_exactly_is_not_rounded() -> None:
     assert {row.reason for row in verdict.comparisons} == {Reason.BELOW_THRESHOLD}
 
 
+def test_a_baseline_lists_its_tables_in_a_fixed_order() -> None:
+    """Metrics, phases and canaries by name and kernels by their time, as trials came in any order."""
+    trial = replace(
+        make_trial(0, peak_memory=1.0, drift=0.1),
+        phases_s={"inductor": 3.0, "dynamo": 4.0},
+        kernels_s={"add": 1.0, "mul": 2.0},
+        conditions=Conditions(canaries_s={"matmul": 1.0, "loop": 1.0}),
+        workload={"parameters": "10", "checksum": "1.5"},
+    )
+    (baseline,) = make_baselines(make_run(trial), Provenance())
+    assert list(baseline.trials) == [Metric.DRIFT, Metric.PEAK_MEMORY]
+    assert list(baseline.phases_s) == ["dynamo", "inductor"]
+    assert list(baseline.kernels_s) == ["mul", "add"]
+    assert list(baseline.canaries_s) == ["loop", "matmul"]
+    assert list(baseline.workload) == ["checksum", "parameters"]
+
+
 def disturb(trial: Trial) -> Trial:
     """The same trial, measured while other programs ran."""
     return replace(trial, conditions=replace(trial.conditions, disturbances=(Disturbance.CROWDED,)))
