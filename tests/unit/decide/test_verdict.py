@@ -514,8 +514,12 @@ def test_four_commands_are_suggested(count: int, more: list[tuple[Code, int]]) -
 
 
 def test_used_baselines_are_named() -> None:
-    """Provenance and environment id of the baselines are listed once each."""
-    verdict = decide(*(Situation(case_id=f"m{n}/x", before=SAME, after=SAME) for n in range(3)))
+    """Provenance and environment id of the baselines are listed once each; the first names the stack."""
+    hosts = [replace(CPU_HOST, packages={"numpy": version}) for version in ("1", "2", "3")]
+    verdict = decide(
+        *(Situation(case_id=f"m{n}/x", before=SAME, after=SAME, host=host) for n, host in enumerate(hosts))
+    )
+    assert verdict.base_environment == hosts[0]
     assert [provenance.commit for provenance in verdict.baseline_provenance] == ["abc"]
     assert len(verdict.baseline_environments) == 1
     assert verdict.trials == 3
