@@ -192,6 +192,29 @@ def test_a_case_whose_gradients_are_of_other_inputs_is_defined_otherwise(
     assert evidence.stored[0].same_definition is expected
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (2, (1, 2), True),
+        (2, (2, 1), True),
+        (1, (1, 2), False),
+        (2, (1, 1), False),
+        (1, (), True),
+        (2, (), False),
+    ],
+)
+def test_drift_is_compared_with_what_was_measured_in_the_newest_way_of_the_trials(
+    before: int, after: Sequence[int], *, expected: bool
+) -> None:
+    """A trial that measured none knows no other way than the first, and no trial at all neither."""
+    trials = [
+        make_trial(CASE.id, {DRIFT: 1.0}, index, drift_definition=way) for index, way in enumerate(after)
+    ]
+    baseline = make_baseline(CASE.id, {DRIFT: (1.0,)}, drift_definition=before)
+    (evidence,) = gather_evidence(make_run(*trials, cases=(CASE,)), [baseline])
+    assert evidence.stored[0].same_drift is expected
+
+
 def test_the_fullest_trial_is_the_last_that_compiled_all() -> None:
     """Of those that measured all, the last with phases; else the last of all."""
     blank, other = make_trials(CASE.id, [{}, {}])
