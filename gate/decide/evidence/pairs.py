@@ -9,7 +9,7 @@ from gate.decide.constants import ALIKE_ERRORS
 from gate.decide.evidence.compiles import sum_processor_s
 from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, compute_speedup, compute_values
 from gate.decide.stats import compute_hodges_lehmann
-from gate.metrics import INTERLEAVED, LATENCIES, SPECS, Family
+from gate.metrics import INTERLEAVED, LATENCIES, SPECS, Family, MetricSpec
 from gate.records.cases import Metric
 from gate.records.run import BASE_ARM, CANDIDATE_ARM, Pairing, Trial
 
@@ -120,7 +120,7 @@ def collect_paired(pairs: Sequence[Pair]) -> Mapping[Metric, Paired]:
     for pair in pairs:
         base, head = compute_values(pair.base), compute_values(pair.head)
         changes = {
-            metric: math.log(head[metric] / base[metric]) * (-1.0 if spec.higher_is_better else 1.0)
+            metric: _compare_values(spec, base[metric], head[metric])
             for metric, spec in SPECS.items()
             if spec.family is Family.NOISY and base.get(metric, 0.0) > 0 and head.get(metric, 0.0) > 0
         }
@@ -132,6 +132,11 @@ def collect_paired(pairs: Sequence[Pair]) -> Mapping[Metric, Paired]:
         metric: _make_paired(metric, values, is_live=metric in INTERLEAVED and metric not in turns)
         for metric, values in values.items()
     }
+
+
+def _compare_values(spec: MetricSpec, base: float, head: float) -> float:
+    change = math.log(head / base)
+    return -change if spec.higher_is_better else change
 
 
 def collect_processor(pairs: Iterable[Pair]) -> Paired | None:
