@@ -152,8 +152,9 @@ BESIDE = replace(UNJUDGED, case_id="mlp/other")
         (TODAY, [], False),
         (TODAY, [LACK, LACK], True),
         (TODAY, [LACK, replace(LACK, case="mlp/z")], False),
+        (TODAY, [replace(LACK, metric=BREAKS, allowance=9.0)], False),
     ],
-    ids=["last day", "past", "no date", "nobody", "of both commits", "of one commit"],
+    ids=["last day", "past", "no date", "nobody", "of both commits", "of one commit", "of a change"],
 )
 def test_an_accepted_lack_counts_through_its_last_day(
     today: str, accepted: list[Acceptance], expected: bool
