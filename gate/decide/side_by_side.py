@@ -165,7 +165,7 @@ def confirm_screening(
 
     Where no pair came back nothing is convicted.
     """
-    if run.base is None or not suspects:
+    if run.base is None:
         return screening
     sides, rules = gather_judged(run, policy, suspects)
     wanted = {suspect.case_id: suspect for suspect in suspects}

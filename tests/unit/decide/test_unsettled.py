@@ -8,6 +8,7 @@ import pytest
 
 from gate.check.schedule import rank_suspect
 from gate.decide.constants import LOOKS
+from gate.decide.judge.counted import Repeats
 from gate.decide.judge.pairs import Screened
 from gate.decide.side_by_side import decide_side_by_side, gather_judged, judge_pairs, list_unsettled
 from gate.decide.suspects import Suspect
@@ -328,6 +329,7 @@ def test_the_same_count_in_trial_and_pair_is_certain(
         ({"head": 1.045}, False, ["loud/x"]),
         ({"head": 1.02}, False, []),
         ({"pairs": 1}, False, ["loud/x"]),
+        ({"pairs": 0}, False, ["loud/x"]),
         ({"cold": 1.2}, False, ["loud/x"]),
         ({}, True, ["loud/x"]),
     ],
@@ -338,6 +340,7 @@ def test_the_same_count_in_trial_and_pair_is_certain(
         "by 5 %",
         "by 2.5 %",
         "one pair",
+        "no pair",
         "compiles look longer",
         "thorough",
     ],
@@ -395,7 +398,7 @@ def test_what_got_better_in_a_pair_asks_for_no_further_one() -> None:
     [
         (BREAKS, 1.0, 0.0, {BREAKS: Status.REGRESSED}, [(BREAKS,)]),  # stored values show it worse
         (Metric.DRIFT, 0.1, 0.7, {}, [(Metric.DRIFT,)]),
-        (Metric.GUARDS, 1.0, 2.0, {}, []),  # decides nothing
+        (Metric.COMPILE_PEAK_MEMORY, 1e9, 2e9, {}, []),  # decides nothing
     ],
 )
 def test_what_one_pair_shows_otherwise_is_counted_again(
@@ -409,6 +412,22 @@ def test_what_one_pair_shows_otherwise_is_counted_again(
     run = pair_up(PairedCase(pairs=1, base={metric: base}, head={metric: head}))
     suspect = Suspect(case_id=CASE, metrics=(BREAKS,), screened=Screened(seen=seen))
     assert [left.metrics for left in list_unsettled(run, POLICY, [suspect])] == expected
+
+
+@pytest.mark.parametrize(("pairs", "expected"), [(13, [(LATENCY,)]), (16, [])])
+def test_after_sixteen_pairs_none_is_asked_for(pairs: int, expected: list[tuple[Metric, ...]]) -> None:
+    """Calls 2.9 % slower are open with any number of pairs."""
+    run = pair_up(PairedCase(pairs=pairs, head={LATENCY: 0.01029}))
+    suspect = Suspect(case_id=CASE, metrics=(LATENCY,))
+    assert [left.metrics for left in list_unsettled(run, POLICY, [suspect])] == expected
+
+
+def test_what_is_stored_tells_which_counts_flicker() -> None:
+    """Stored breaks of unchanged code differed, so those of pairs may."""
+    screened = Screened(repeats={BREAKS: Repeats(differs=True)})
+    suspects = [Suspect(case_id=CASE, metrics=(LATENCY,), screened=screened)]
+    assert gather_judged(pair_up(PairedCase()), POLICY, suspects)[1].counts.varied == {BREAKS}
+    assert gather_judged(pair_up(PairedCase()), POLICY)[1].counts.varied == frozenset()
 
 
 def test_pairs_judge_all_that_was_asked_for_and_every_count() -> None:
