@@ -257,8 +257,9 @@ def _is_shown(paired: Comparison) -> bool:
     change = paired.change
     if not is_exact(paired.metric) or paired.status not in MAYBE_WORSE or change is None:
         return False
-    least = 0.0 if SPECS[paired.metric].family is Family.LOG2 else change.detectable
-    return change.centre > 0 and change.centre >= least
+    if SPECS[paired.metric].family is Family.LOG2:
+        return change.centre > 0
+    return change.centre >= change.detectable
 
 
 def _withhold(row: Comparison, why: Code) -> Comparison:

@@ -75,6 +75,14 @@ def test_what_explains_a_baseline_is_of_the_fullest_trials() -> None:
     assert (baseline.recompile_reasons, baseline.caches) == (recompiles, caches)
 
 
+def test_what_is_known_of_a_compile_is_of_trials_that_timed_its_phases() -> None:
+    """A trial that measured more, but no phase, did not record what was compiled."""
+    blank = replace(make_trial(0, peak_memory=1.0, drift=0.1), caches={"fx_graph": CacheUse(hits=1)})
+    compiled = replace(make_trial(1, drift=0.1), phases_s={"dynamo": 1.0}, workload={"parameters": "11"})
+    (baseline,) = make_baselines(make_run(blank, compiled), Provenance())
+    assert (baseline.caches, baseline.workload) == ({}, {"parameters": "11"})
+
+
 def test_pairs_are_no_baseline() -> None:
     """Only trials outside of pairs are stored; a run of pairs alone has no baseline."""
     alone = make_trial(1, graph_breaks=1.0)

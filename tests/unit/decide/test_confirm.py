@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 
 from gate.check.procedure import CheckTerms, judge_recorded
+from gate.decide.judge.counted import Repeats
+from gate.decide.judge.pairs import Screened
 from gate.decide.side_by_side import confirm_screening
 from gate.decide.suspects import Suspect, list_suspects
 from gate.decide.verdict import conclude_verdict, decide_verdict, screen_run
 from gate.records.cases import Metric, Policy
 from gate.records.codes import Code
 from gate.records.facts import Fact
-from gate.records.run import BASE_ARM, Pairing
+from gate.records.run import BASE_ARM, Pairing, Run
 from gate.records.verdict import Comparison, Estimate, Outcome, Reason, Status, Tally, Verdict
 from tests.make import POLICY, PairedCase, find_row, make_acceptance, make_change, make_row, pair_up, state
 from tests.words import describe_comparison, describe_steps, write_notes
@@ -227,17 +229,21 @@ def test_a_graph_break_that_the_change_brings_back_regresses(
     assert state(find_row(verdict, BREAKS)) == expected
 
 
-def flicker(values: Sequence[float]) -> Comparison:
-    """The state of graph breaks that the screen saw none of, with these counts in three pairs."""
-    alone = {**measure(compiled_latency=1.3), BREAKS: (0.0,)}
-    run = pair_up(PairedCase(alone=alone, pairs=3))
+def vary_head(run: Run, metric: Metric, values: Sequence[float]) -> Run:
+    """The run whose head has these values in its pairs."""
     trials = tuple(
-        replace(trial, samples={**trial.samples, BREAKS: (values[trial.index - 1],)})
+        replace(trial, samples={**trial.samples, metric: (values[trial.index - 1],)})
         if (trial.pairing, trial.arm) == (Pairing.LIVE, "head")
         else trial
         for trial in run.trials
     )
-    run = replace(run, trials=trials)
+    return replace(run, trials=trials)
+
+
+def flicker(values: Sequence[float]) -> Comparison:
+    """The state of graph breaks that the screen saw none of, with these counts in three pairs."""
+    alone = {**measure(compiled_latency=1.3), BREAKS: (0.0,)}
+    run = vary_head(pair_up(PairedCase(alone=alone, pairs=3)), BREAKS, values)
     screened = screen_run(run, (UNBROKEN,), POLICY)
     screening = confirm_screening(screened, run, POLICY, list_suspects(screened))
     return find_row(screening, BREAKS)
@@ -452,6 +458,7 @@ def drift(base: float, head: float) -> dict[str, dict[Metric, float]]:
     return {"base": {DRIFT: base}, "head": {DRIFT: head}}
 
 
+FAILED = make_stored(LATENCY, Status.FAILED, reason=Reason.CASE_FAILED, baseline=None)
 LATENCIES, LOWER = (LATENCY,), {"base": {BREAKS: 2.0}, "head": {BREAKS: 1.0}}
 
 
@@ -469,8 +476,9 @@ LATENCIES, LOWER = (LATENCY,), {"base": {BREAKS: 2.0}, "head": {BREAKS: 1.0}}
         pytest.param(make_stored(BREAKS), LATENCIES, {"head": {BREAKS: 1.0}}, 6, id="a higher count"),
         pytest.param(make_stored(BREAKS), LATENCIES, LOWER, 0, id="a lower count"),
         pytest.param(make_stored(DRIFT), LATENCIES, drift(17.0, 17.0), 0, id="drift on both sides"),
-        pytest.param(make_stored(DRIFT), LATENCIES, drift(17.2, 17.0), 0, id="less drift"),
+        pytest.param(make_stored(DRIFT), LATENCIES, drift(0.3, 0.7), 0, id="drift that does not matter"),
         pytest.param(make_stored(DRIFT), LATENCIES, drift(0.9, 1.2), 6, id="more drift"),
+        pytest.param(FAILED, LATENCIES, {}, 0, id="a failure of the case"),
     ],
 )
 def test_pairs_replace_what_they_were_to_look_at_and_what_they_show_worse(
@@ -479,6 +487,38 @@ def test_pairs_replace_what_they_were_to_look_at_and_what_they_show_worse(
     """And what nothing stored was compared with; all else is judged by stored values."""
     confirmed = confirm_rows(row, metrics=metrics, **paired)
     assert {metric: judged.pairs for metric, judged in confirmed.items()} == {row.metric: pairs}
+
+
+@pytest.mark.parametrize(
+    ("metric", "base", "head", "is_shown"),
+    [
+        (DRIFT, 1.0, (3.0, 1.0, 1.0), True),
+        (DRIFT, 1.0, (2.0, 1.0, 0.0), False),
+        (DRIFT, 1.0, (2.0, 0.0, 0.0), False),
+        (BREAKS, 0.0, (1.0, 1.0, 0.0), True),
+        (BREAKS, 0.0, (1.0, 0.0, 0.0), False),
+        (MEMORY, 1e8, (1.1e8, 1.02e8, 1.0e8), False),
+    ],
+)
+def test_what_most_pairs_show_worse_is_open_unasked(
+    metric: Metric, base: float, head: Sequence[float], *, is_shown: bool
+) -> None:
+    """Drift that is more on average, and a count or memory that is notably more in the median pair."""
+    run = vary_head(pair_up(PairedCase(pairs=3, base={metric: base})), metric, head)
+    screening = replace(screen_run(run, (), POLICY), comparisons=(make_stored(metric),))
+    suspects = (Suspect(case_id=CASE, metrics=(LATENCY,)),)
+    row = find_row(confirm_screening(screening, run, POLICY, suspects), metric)
+    assert state(row) == (INCONCLUSIVE if is_shown else state(make_stored(metric)))
+
+
+def test_a_count_that_is_known_to_flicker_does_not_prove_it_again() -> None:
+    """Stored breaks of unchanged code differed: that no pair shows them clears head."""
+    run = pair_up(PairedCase())
+    row = make_stored(BREAKS, Status.REGRESSED, candidate=ONE)
+    screening = replace(screen_run(run, (), POLICY), comparisons=(row,))
+    known = Screened(repeats={BREAKS: Repeats(differs=True)})
+    suspects = (Suspect(case_id=CASE, metrics=(BREAKS,), screened=known),)
+    assert state(find_row(confirm_screening(screening, run, POLICY, suspects), BREAKS)) == UNCHANGED
 
 
 def test_a_count_that_only_head_has_in_pairs_is_left_open() -> None:
