@@ -33,7 +33,8 @@ def test_variance_by_hand() -> None:
 
 
 def test_pooled_variance_weighs_by_degrees_of_freedom() -> None:
-    """(4 x 1 + 1 x 6) / 5 = 2."""
+    """(4 x 1 + 1 x 6) / 5 = 2; of what nobody knows nothing is known."""
+    assert pool_variances(NOTHING_KNOWN, NOTHING_KNOWN) == NOTHING_KNOWN
     assert Variance(value=2.0, df=5.0) == pool_variances(
         Variance(value=1.0, df=4.0), Variance(value=6.0, df=1.0)
     )
@@ -46,6 +47,7 @@ def test_pooled_variance_weighs_by_degrees_of_freedom() -> None:
         pytest.param((1.0,), 8.0, Variance(value=1 / (35 / 36) ** 3, df=4.0), id="eight"),
         pytest.param((1.0, 3.0, 2.0), 4.0, Variance(value=2 / (17 / 18) ** 3, df=6.0), id="three cases"),
         pytest.param((1.0,) * 11, 4.0, Variance(value=1 / (17 / 18) ** 3, df=LEARNED_DF), id="eleven cases"),
+        pytest.param((1.0,) * 8, 1.0, Variance(value=1 / (7 / 9) ** 3, df=4.0), id="of two trials each"),
         pytest.param((1.0,) * 4, 0.0, ASSUMED, id="cases of one trial"),
     ],
 )

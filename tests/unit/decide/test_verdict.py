@@ -19,7 +19,7 @@ from gate.metrics import SPECS
 from gate.records.cases import AbsoluteLimit, Acceptance, Metric, Override, Policy, Threshold
 from gate.records.codes import Code
 from gate.records.facts import Fact
-from gate.records.run import CaseFailure, FailureKind
+from gate.records.run import CaseFailure, FailureKind, Shard
 from gate.records.verdict import Estimate, MachineShift, Outcome, Reason, Status, Verdict
 from tests.hosts import CPU_HOST, CUDA_HOST
 from tests.make import (
@@ -592,6 +592,18 @@ def test_used_baselines_are_named() -> None:
     assert [provenance.commit for provenance in verdict.baseline_provenance] == ["abc"]
     assert len(verdict.baseline_environments) == 1
     assert verdict.trials == 3
+
+
+def test_a_shard_that_has_all_cases_judges_as_the_whole_run() -> None:
+    """It has the whole error budget."""
+    situations = [
+        Situation(case_id=name, before={LATENCY: FIVE}, after={LATENCY: (0.0106,)}) for name in "ab"
+    ]
+    run, stored = make_measured(*situations), make_stored(*situations)
+    shard = replace(run, shard=Shard(number=1, of=1, cases=2))
+    assert (
+        decide_verdict(shard, stored, POLICY).comparisons == decide_verdict(run, stored, POLICY).comparisons
+    )
 
 
 def test_same_input_gives_the_same_verdict() -> None:
