@@ -594,16 +594,29 @@ def test_used_baselines_are_named() -> None:
     assert verdict.trials == 3
 
 
-def test_a_shard_that_has_all_cases_judges_as_the_whole_run() -> None:
-    """It has the whole error budget."""
-    situations = [
-        Situation(case_id=name, before={LATENCY: FIVE}, after={LATENCY: (0.0106,)}) for name in "ab"
-    ]
-    run, stored = make_measured(*situations), make_stored(*situations)
-    shard = replace(run, shard=Shard(number=1, of=1, cases=2))
-    assert (
-        decide_verdict(shard, stored, POLICY).comparisons == decide_verdict(run, stored, POLICY).comparisons
-    )
+@pytest.mark.parametrize(
+    ("latency", "cases", "expected"),
+    [
+        (0.022, None, Status.INCONCLUSIVE),
+        (0.025, None, Status.REGRESSED),
+        (0.025, 2, Status.REGRESSED),
+        (0.025, 4, Status.INCONCLUSIVE),
+        (0.029, 4, Status.REGRESSED),
+    ],
+)
+def test_a_run_has_the_error_budget_of_its_share_of_all_cases(
+    latency: float, cases: int | None, expected: Status
+) -> None:
+    """Two cases of a plan of four have half of it; a whole run has all of it."""
+    values: dict[str, Any] = {
+        "before": {LATENCY: (0.008, 0.009, 0.01, 0.011, 0.012)},
+        "after": {LATENCY: (latency,)},
+    }
+    situations = [Situation(case_id=name, **values) for name in "ab"]
+    shard = Shard(number=1, of=2, cases=cases) if cases else None
+    run = replace(make_measured(*situations), shard=shard)
+    verdict = decide_verdict(run, make_stored(*situations), POLICY)
+    assert {row.status for row in verdict.comparisons} == {expected}
 
 
 def test_same_input_gives_the_same_verdict() -> None:
