@@ -18,17 +18,7 @@ from gate.records.cases import Metric, Policy
 from gate.records.codes import Code
 from gate.records.facts import Fact
 from gate.records.run import BASE_ARM, Run, Trial
-from gate.records.verdict import (
-    BROKEN,
-    MAYBE_WORSE,
-    NOT_WORSE,
-    UNJUDGED,
-    Change,
-    Comparison,
-    Reason,
-    Status,
-    Verdict,
-)
+from gate.records.verdict import MAYBE_WORSE, NOT_WORSE, UNJUDGED, Change, Comparison, Reason, Status, Verdict
 
 # Reasons for missing pairs that an unjudged row states already.
 _NO_COUNTERPART = frozenset({Code.BASE_LACKS_CASE, Code.BASE_DEFINES_OTHERWISE})
@@ -139,9 +129,10 @@ def gather_judged(
         alike = {side.case.id for side in sides if side.is_alike_in_base}
         tested = [suspect.metrics for suspect in suspects if suspect.case_id in alike]
         times, cases = sum(metric in metrics for metrics in tested for metric in LEADING), len(tested)
-    elsewhere = max(0, run.shard.cases - len(run.cases)) if run.shard else 0
-    repeats = suspects[0].screened.repeats if suspects else {}
-    times, cases = times + elsewhere * len(LEADING), cases + elsewhere
+    if run.shard:
+        elsewhere = run.shard.cases - len(run.cases)
+        times, cases = times + elsewhere * len(LEADING), cases + elsewhere
+    repeats = next((suspect.screened.repeats for suspect in suspects or ()), {})
     return sides, make_pair_rules(sides, policy, repeats, times=times, cases=cases)
 
 
@@ -174,7 +165,7 @@ def confirm_screening(
 
     Where no pair came back nothing is convicted.
     """
-    if run.base is None or not suspects:
+    if run.base is None:
         return screening
     sides, rules = gather_judged(run, policy, suspects)
     wanted = {suspect.case_id: suspect for suspect in suspects}
@@ -266,13 +257,14 @@ def _is_shown(paired: Comparison) -> bool:
     change = paired.change
     if not is_exact(paired.metric) or paired.status not in MAYBE_WORSE or change is None:
         return False
-    least = 0.0 if SPECS[paired.metric].family is Family.LOG2 else change.detectable
-    return change.centre > 0 and change.centre >= least
+    if SPECS[paired.metric].family is Family.LOG2:
+        return change.centre > 0
+    return change.centre >= change.detectable
 
 
 def _withhold(row: Comparison, why: Code) -> Comparison:
     """Stored values decide nothing where a base was asked for: other changes moved them as well."""
-    if row.status in BROKEN or (row.status in UNJUDGED and why in _NO_COUNTERPART):
+    if row.status in UNJUDGED and why in _NO_COUNTERPART:
         return row
     row = replace(row, remarks=(*row.remarks, Fact(code=why)))
     is_open = row.status is Status.INCONCLUSIVE or row.reason is Reason.LIMIT_EXCEEDED

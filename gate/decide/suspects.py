@@ -51,7 +51,7 @@ def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Susp
     suspects = []
     for evidence in screening.evidence:
         rows = {row.metric: row for row in grouped.get(evidence.case.id, ())}
-        if evidence.trials and not evidence.failures and (metrics := _list_suspect_metrics(rows)):
+        if not evidence.failures and (metrics := _list_suspect_metrics(rows)):
             screened = Screened(
                 seen=_collect_seen(evidence, [rows[metric] for metric in metrics if metric in rows]),
                 is_steady=_is_steady(evidence),
@@ -85,7 +85,7 @@ def _is_steady(evidence: Evidence) -> bool:
     if question is None or question.logs is None or len(question.before) < MIN_BASELINE_TRIALS:
         return False
     logs = sorted(compute_logs(question.before))
-    groups = [(logs[:size], logs[size:]) for size in range(1, len(logs))]
+    groups = [(logs[:size], logs[size:]) for size in range(len(logs))]
     within = min(pool_variances(*map(compute_variance, both)).value for both in groups)
     whole = compute_variance(logs).value
     return whole <= LIVE_PAIR_SD**2 or within > TWO_SPEEDS * whole
@@ -94,15 +94,13 @@ def _is_steady(evidence: Evidence) -> bool:
 def _collect_seen(evidence: Evidence, rows: Iterable[Comparison]) -> Mapping[Metric, Status | float]:
     """Where stored values see it move; of graph counters, what all trials count and no stored one reaches."""
     moved = {row.metric: row.status for row in rows if is_exact(row.metric) and row.status in MOVED}
-    if any(trial.pairing is not Pairing.ALONE for trial in evidence.trials):
+    if {trial.pairing for trial in evidence.trials} != {Pairing.ALONE}:
         return moved
-    stored = [match.baseline.trials for match in evidence.stored]
-    counted = {
-        metric: counts[0]
-        for metric in GRAPH_COUNTERS
-        if len({*(counts := evidence.values.get(metric, ()))}) == 1
-        and all(count < counts[0] for trials in stored for count in trials.get(metric, ()))
-    }
+    stored, counted = [match.baseline.trials for match in evidence.stored], {}
+    for metric in GRAPH_COUNTERS:
+        match [*{*evidence.values.get(metric, ())}]:
+            case [count] if all(before < count for trials in stored for before in trials.get(metric, ())):
+                counted[metric] = count
     return {**counted, **moved}
 
 

@@ -85,9 +85,11 @@ def list_covered(
 
 def compute_acceptance_limit(comparison: Comparison) -> float:
     """The smallest round allowance that covers a worsening and its interval, but no worse one."""
+    if comparison.change is None:
+        return 0.0  # a removed case
     worsening, change = measure_worsening(comparison), comparison.change
     # CPU time varies half as much as the clock, so its interval is at most as wide.
-    high = worsening + (change.high - change.centre if change else 0.0)
+    high = worsening + change.high - change.centre
     return round_allowance(comparison.metric, max(worsening, min(high, MOST_OF_ESTIMATE * worsening)))
 
 
@@ -100,17 +102,18 @@ def measure_worsening(comparison: Comparison) -> float:
 
 def measure_since_stored(comparison: Comparison) -> float:
     """By how much it is worse than stored, where pairs judged it and surely show less; else 0."""
-    facts = [fact.numbers for fact in comparison.remarks if fact.code is Code.SINCE_STORED]
-    is_sure = measure_least_since_stored(comparison) > 0.0
-    return max((numbers["change"] for numbers in facts if is_sure), default=0.0)
+    return _find_since_stored(comparison).get("change", 0.0)
 
 
 def measure_least_since_stored(comparison: Comparison) -> float:
     """By how much it is surely worse than stored, where that is more than pairs show; else 0."""
-    facts = [fact.numbers for fact in comparison.remarks if fact.code is Code.SINCE_STORED]
-    return max(
-        (numbers["low"] for numbers in facts if numbers["low"] > measure_worsening(comparison)), default=0.0
-    )
+    return _find_since_stored(comparison).get("low", 0.0)
+
+
+def _find_since_stored(comparison: Comparison) -> Mapping[str, float]:
+    shown = max(0.0, measure_worsening(comparison))
+    facts = (fact.numbers for fact in comparison.remarks if fact.code is Code.SINCE_STORED)
+    return next((numbers for numbers in facts if numbers["low"] > shown), {})
 
 
 def round_allowance(metric: Metric, amount: float) -> float:
@@ -139,10 +142,11 @@ def _is_removed(comparison: Comparison) -> bool:
 
 def _accept(comparison: Comparison, policy: Policy) -> Comparison:
     is_removed, change = _is_removed(comparison), comparison.change
-    may_be_worse = comparison.reason is Reason.UNSETTLED and (
-        comparison.waits_for_pairs or (change is not None and change.centre > 0)
+    is_open = comparison.reason is Reason.UNSETTLED
+    is_worse = change is not None and (
+        comparison.status is Status.REGRESSED
+        or (is_open and (comparison.waits_for_pairs or change.centre > 0))
     )
-    is_worse = change is not None and (comparison.status is Status.REGRESSED or may_be_worse)
     if not (is_removed or is_worse):
         return comparison
     in_force = [entry for entry in policy.acceptances if is_in_force(entry, policy)]

@@ -88,9 +88,6 @@ def bound_sources(shown: Iterable[CaseEvidence], first: Collection[str] = ()) ->
     order = {case_id: position for position, case_id in enumerate(first)}
     left, bounded = MAX_ALL_CHARS, {}
     for case in sorted(cases, key=lambda case: order.get(case.case_id, len(order))):
-        if not case.kernels:
-            bounded[case.case_id] = case
-            continue
         kernels = []
         for kernel in case.kernels:
             size = len(kernel.before) + len(kernel.after)

@@ -96,7 +96,7 @@ def _make_mode_row(case: Case, group: Sequence[Case], values: Mapping[str, Value
         compiled_s=compiled_s,
         break_even_calls=compute_break_even(case_values),
     )
-    if default is None or default is case:
+    if default is None:
         return row
     base = values[default.id]
     more_s = compile_s - base[Metric.COLD_COMPILE_TIME]
@@ -105,7 +105,10 @@ def _make_mode_row(case: Case, group: Sequence[Case], values: Mapping[str, Value
 
 
 def _list_scopes(cases: Sequence[Case], values: Mapping[str, Values]) -> tuple[ScopeRow, ...]:
-    if all(case.kind is not Kind.SCOPE for case in cases):
+    parts = [
+        case for case in cases if case.kind is Kind.SCOPE and Metric.COLD_COMPILE_TIME in values[case.id]
+    ]
+    if not parts:
         return ()
     names = {case.id: _name_workload(case, kind=Kind.CALL, settings={}) for case in cases}
     wholes = {
@@ -113,9 +116,6 @@ def _list_scopes(cases: Sequence[Case], values: Mapping[str, Values]) -> tuple[S
         for case in cases
         if case.kind is Kind.CALL and values[case.id].get(Metric.COLD_COMPILE_TIME, 0.0) > 0
     }
-    parts = (
-        case for case in cases if case.kind is Kind.SCOPE and Metric.COLD_COMPILE_TIME in values[case.id]
-    )
     groups = group_by(parts, lambda case: names[case.id])
     return tuple(
         _make_scope_row(case, whole.id, values)

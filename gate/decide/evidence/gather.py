@@ -189,13 +189,11 @@ def _rank_stored(
     drift = max((trial.drift_definition for trial in trials), default=1)
     gradients = {trial.workload.get(GRADIENTS, "") for trial in trials if trial.workload}
     for baseline in sorted(baselines, key=lambda match: match.provenance.created, reverse=True):
-        same_host = has_same_host(baseline.environment, environment)
-        same_stack = same_host or has_same_stack(baseline.environment, environment)
         match = Stored(
             baseline=baseline,
-            same_host=same_host,
-            same_stack=same_stack,
-            same_codegen=same_host or (same_stack and has_same_codegen(baseline.environment, environment)),
+            same_host=has_same_host(baseline.environment, environment),
+            same_stack=has_same_stack(baseline.environment, environment),
+            same_codegen=has_same_codegen(baseline.environment, environment),
             same_definition=baseline.definition == case.definition
             and gradients <= {baseline.workload.get(GRADIENTS, "")},
             upgrade=describe_upgrade(baseline.environment, environment),

@@ -9,7 +9,7 @@ from gate.decide.constants import ALIKE_ERRORS
 from gate.decide.evidence.compiles import sum_processor_s
 from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, compute_speedup, compute_values
 from gate.decide.stats import compute_hodges_lehmann
-from gate.metrics import INTERLEAVED, LATENCIES, SPECS, Family
+from gate.metrics import INTERLEAVED, LATENCIES, SPECS, Family, MetricSpec
 from gate.records.cases import Metric
 from gate.records.run import BASE_ARM, CANDIDATE_ARM, Pairing, Trial
 
@@ -120,7 +120,7 @@ def collect_paired(pairs: Sequence[Pair]) -> Mapping[Metric, Paired]:
     for pair in pairs:
         base, head = compute_values(pair.base), compute_values(pair.head)
         changes = {
-            metric: math.log(head[metric] / base[metric]) * (-1.0 if spec.higher_is_better else 1.0)
+            metric: _compare_values(spec, base[metric], head[metric])
             for metric, spec in SPECS.items()
             if spec.family is Family.NOISY and base.get(metric, 0.0) > 0 and head.get(metric, 0.0) > 0
         }
@@ -134,6 +134,11 @@ def collect_paired(pairs: Sequence[Pair]) -> Mapping[Metric, Paired]:
     }
 
 
+def _compare_values(spec: MetricSpec, base: float, head: float) -> float:
+    change = math.log(head / base)
+    return -change if spec.higher_is_better else change
+
+
 def collect_processor(pairs: Iterable[Pair]) -> Paired | None:
     """Processor seconds of cold compiles; ``None`` where no pair knows both."""
     times = [(sum_processor_s(pair.base.phases_s), sum_processor_s(pair.head.phases_s)) for pair in pairs]
@@ -142,8 +147,13 @@ def collect_processor(pairs: Iterable[Pair]) -> Paired | None:
 
 
 def _make_paired(metric: Metric, values: Sequence[tuple[float, float, float]], *, is_live: bool) -> Paired:
-    changes, base, head = zip(*values, strict=True)
-    return Paired(metric=metric, changes=changes, base=base, head=head, is_live=is_live)
+    return Paired(
+        metric=metric,
+        changes=tuple(change for change, _, _ in values),
+        base=tuple(base for _, base, _ in values),
+        head=tuple(head for _, _, head in values),
+        is_live=is_live,
+    )
 
 
 def _compare_blocks(pair: Pair, alike: Collection[Metric]) -> dict[Metric, float]:

@@ -4,12 +4,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gate.check.procedure import CheckTerms, judge_recorded
+from gate.decide.conclude.limits import apply_limits, find_open_limits
 from gate.decide.conclude.outcome import list_open
-from gate.decide.verdict import decide_verdict
+from gate.decide.verdict import decide_verdict, screen_run
 from gate.devices import TARGET_KIND
 from gate.errors import FileError
 from gate.project.config import load_config
@@ -17,7 +19,7 @@ from gate.records.cases import AbsoluteLimit, Acceptance, Case, Metric
 from gate.records.codes import Code
 from gate.records.facts import Disturbance, Fact, name_words
 from gate.records.run import Conditions, Environment, Pairing, Run, Trial
-from gate.records.verdict import Outcome, Reason, Status, Verdict
+from gate.records.verdict import Change, Comparison, Outcome, Reason, Status, Verdict
 from gate.report.words.comparisons import describe_comparison
 from tests.hosts import CPU_HOST, CUDA_HOST
 from tests.make import (
@@ -28,6 +30,8 @@ from tests.make import (
     find_row,
     make_acceptance,
     make_baseline,
+    make_change,
+    make_row,
     make_run,
     make_trials,
     pair_up,
@@ -253,8 +257,9 @@ def test_a_limit_of_what_a_gpu_has_is_not_lost_where_it_was_not_measured(
 
 
 def test_a_target_ignores_limits_of_times() -> None:
-    """A target is compiled only: limits of times are ignored, those of graph breaks are not."""
-    limits = [most(Metric.COLD_COMPILE_TIME, 60), most(Metric.PEAK_MEMORY, GIB), most(Metric.GRAPH_BREAKS, 0)]
+    """A target is compiled once: limits of times and caches are ignored, those of graph breaks are not."""
+    unknown = (Metric.COLD_COMPILE_TIME, Metric.PEAK_MEMORY, Metric.CACHE_MISSES)
+    limits = [*(most(metric, 60) for metric in unknown), most(Metric.GRAPH_BREAKS, 0)]
     target = replace(CUDA_HOST, device_kind=TARGET_KIND)
     verdict = judge(limits, run_case([{Metric.GRAPH_BREAKS: 0.0}], target))
     assert verdict.outcome is Outcome.PASS
@@ -365,3 +370,120 @@ def test_a_limit_that_is_kept_does_not_hide_that_trials_are_missing() -> None:
     assert verdict.outcome is Outcome.INCOMPLETE
     reasons = {row.reason for row in verdict.comparisons if row.metric is Metric.COMPILED_LATENCY}
     assert reasons == {Reason.NOT_RUN, Reason.BELOW_THRESHOLD}
+
+
+MEMORY = Metric.PEAK_MEMORY
+LIMIT = Fact(code=Code.OWN_LIMIT, numbers={"limit": 1.0})
+BEYOND = make_row(
+    CASE.id, MEMORY, reason=Reason.LIMIT_EXCEEDED, change=make_change(0.05), remarks=(LIMIT,), decides=True
+)
+NEAR = replace(BEYOND, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED)
+KEPT = replace(BEYOND, status=Status.UNCHANGED, reason=Reason.BELOW_THRESHOLD)
+ROW = make_row(CASE.id, MEMORY, change=make_change(0.3))
+SMALLER, EQUAL = (replace(ROW, change=make_change(change)) for change in (0.01, 0.05))
+OPEN, SAME, NEW, GONE = (
+    replace(ROW, status=status)
+    for status in (Status.INCONCLUSIVE, Status.UNCHANGED, Status.NEW, Status.MISSING)
+)
+SHOWN = replace(ROW, decides=False)
+
+
+@pytest.mark.parametrize(
+    ("row", "limited", "is_accepted", "expected"),
+    [
+        (ROW, BEYOND, False, replace(ROW, remarks=(LIMIT,))),
+        (SHOWN, BEYOND, False, replace(ROW, remarks=(LIMIT,))),  # of two regressions the larger one
+        (EQUAL, BEYOND, False, BEYOND),
+        (SMALLER, BEYOND, False, BEYOND),
+        (replace(ROW, change=None), BEYOND, False, BEYOND),
+        (OPEN, BEYOND, False, BEYOND),
+        (SAME, BEYOND, False, BEYOND),
+        (NEW, BEYOND, False, BEYOND),
+        (SMALLER, BEYOND, True, replace(SMALLER, remarks=(LIMIT,))),  # the acceptance leaves the regression
+        (OPEN, BEYOND, True, replace(OPEN, remarks=(LIMIT,))),
+        (SAME, BEYOND, True, BEYOND),
+        (ROW, NEAR, False, ROW),
+        (OPEN, NEAR, False, NEAR),
+        (SAME, NEAR, False, NEAR),
+        (NEW, NEAR, False, NEAR),
+        (ROW, KEPT, False, ROW),
+        (OPEN, KEPT, False, OPEN),
+        (SAME, KEPT, False, SAME),
+        (NEW, KEPT, False, KEPT),
+        (GONE, KEPT, False, KEPT),
+        (SHOWN, KEPT, False, KEPT),
+    ],
+)
+def test_the_graver_of_a_limit_and_a_comparison_counts(
+    row: Comparison, limited: Comparison, *, is_accepted: bool, expected: Comparison
+) -> None:
+    """A limit replaces what is less grave than it, and what compared nothing or decides nothing."""
+    taken = (make_acceptance(MEMORY, 0.05),) if is_accepted else ()
+    assert apply_limits((row,), (limited,), replace(POLICY, acceptances=taken)) == (expected,)
+
+
+def test_a_limit_without_a_comparison_stands_by_itself() -> None:
+    """And beside a row of the whole case, whose metric only stands for it."""
+    other = replace(BEYOND, case_id="other/x")
+    whole = replace(ROW, status=Status.MISSING, reason=Reason.NOT_RUN)
+    assert apply_limits((SAME,), (other,), POLICY) == (SAME, other)
+    assert apply_limits((whole,), (BEYOND,), POLICY) == (whole, BEYOND)
+
+
+@pytest.mark.parametrize(
+    ("metric", "limit", "value", "excess"),
+    [
+        (MEMORY, 4.0, 5.0, 0.25),
+        (MEMORY, 0.5, 1.0, 1.0),
+        (MEMORY, 0.0, 5.0, 5.0),  # no share of nothing
+        (Metric.GRAPH_BREAKS, 4.0, 6.0, 2.0),
+        (Metric.COLD_COMPILE_TIME, 0.0, 5.0, 5.0),
+    ],
+)
+def test_an_excess_is_a_share_of_its_limit_or_a_count(
+    metric: Metric, limit: float, value: float, excess: float
+) -> None:
+    """Of what a ratio compares a share, where the limit is more than nothing."""
+    row = find_row(judge([most(metric, limit)], [{metric: value}] * 2), metric)
+    assert row.change == Change(centre=excess, low=excess, high=excess, detectable=0.0)
+
+
+def test_a_limit_is_judged_as_surely_as_its_budget_allows() -> None:
+    """Four judgements of the same data share it."""
+
+    def judge_low(**rules: Any) -> float:
+        situation = Situation(after={Metric.COLD_COMPILE_TIME: (70.0, 71.0, 72.0)})
+        verdict = decide(situation, limits=(most(Metric.COLD_COMPILE_TIME, 60.0),), **rules)
+        change = find_row(verdict, Metric.COLD_COMPILE_TIME).change
+        assert change is not None
+        return change.low
+
+    assert judge_low(error_budget=0.01, times_judged=4) == judge_low(error_budget=0.0025, times_judged=1)
+
+
+def test_a_limit_is_of_the_cases_that_it_names_and_that_ran() -> None:
+    """Another case's limit counts for nothing, and what did not run exceeds none."""
+    metric = Metric.COLD_COMPILE_TIME
+    row = find_row(judge([most(metric, 5.0, "other/*")], [{metric: 30.0}]), metric)
+    assert (row.status, row.reason) == (Status.NEW, Reason.NO_BASELINE)
+    run = make_run(cases=(CASE,))
+    verdict = decide_verdict(run, [], replace(POLICY, limits=(most(metric, 5.0),)))
+    assert [row.reason for row in verdict.comparisons] == [Reason.NOT_RUN]
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "expected"),
+    [
+        (Metric.COLD_COMPILE_TIME, (60.0,), {CASE.id: {Metric.COLD_COMPILE_TIME}}),
+        (Metric.COLD_COMPILE_TIME, (30.0,), {}),
+        (Metric.COLD_COMPILE_TIME, (120.0,) * 3, {}),
+        (Metric.GRAPH_BREAKS, (59.0, 61.0), {}),  # more trials would not settle it
+    ],
+)
+def test_limits_of_times_in_doubt_ask_for_more_trials(
+    metric: Metric, values: tuple[float, ...], expected: dict[str, set[Metric]]
+) -> None:
+    """A time near its limit is open; what is surely within or beyond it, or a count, is not."""
+    policy = replace(POLICY, limits=(most(metric, 60.0),))
+    evidence = screen_run(run_case([{metric: value} for value in values]), [], policy).evidence
+    assert find_open_limits(evidence, policy, CPU_HOST.device_kind) == expected

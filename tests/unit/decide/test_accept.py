@@ -19,8 +19,8 @@ from gate.decide.conclude.coverage import is_lack_accepted
 from gate.fingerprint import compute_environment_id
 from gate.records.cases import Acceptance, Metric, Policy
 from gate.records.codes import Code
-from gate.records.facts import Fact
-from gate.records.verdict import Change, Outcome, Reason, Status
+from gate.records.facts import Fact, name_words
+from gate.records.verdict import Change, Comparison, Outcome, Reason, Status
 from tests.hosts import CPU_HOST, CUDA_HOST
 from tests.make import TODAY, Situation, decide, find_row, make_acceptance, make_change, make_row
 from tests.words import write_note, write_notes
@@ -31,6 +31,7 @@ CASE = "mlp/inference-float32-smoke-default"
 BREAKS = Metric.GRAPH_BREAKS
 ONE_BREAK = Situation(before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)})
 TWO_BREAKS = Situation(before={BREAKS: (0.0,)}, after={BREAKS: (2.0,)})
+ACCEPTED_BY = Fact(code=Code.ACCEPTED_BY, names=name_words(author="ada", expires=TODAY, reason="known"))
 LACK = Acceptance(case=CASE, reason="the first change with a gate.", author="ada", expires=TODAY)
 
 
@@ -64,6 +65,12 @@ def test_an_allowance_is_what_was_measured_rounded_up_with_its_interval(
     assert compute_acceptance_limit(make_row(CASE, metric, change=change)) == pytest.approx(
         expected, abs=1e-12
     )
+
+
+def test_a_removed_case_needs_no_allowance() -> None:
+    """Nothing of it was measured."""
+    row = make_row(CASE, Metric.COMPILED_LATENCY, Status.MISSING, reason=Reason.REMOVED)
+    assert compute_acceptance_limit(row) == 0.0
 
 
 def test_an_allowance_by_cpu_time_has_the_clocks_margin() -> None:
@@ -145,8 +152,9 @@ BESIDE = replace(UNJUDGED, case_id="mlp/other")
         (TODAY, [], False),
         (TODAY, [LACK, LACK], True),
         (TODAY, [LACK, replace(LACK, case="mlp/z")], False),
+        (TODAY, [replace(LACK, metric=BREAKS, allowance=9.0)], False),
     ],
-    ids=["last day", "past", "no date", "nobody", "of both commits", "of one commit"],
+    ids=["last day", "past", "no date", "nobody", "of both commits", "of one commit", "of a change"],
 )
 def test_an_accepted_lack_counts_through_its_last_day(
     today: str, accepted: list[Acceptance], expected: bool
@@ -213,7 +221,7 @@ def test_an_acceptance_of_a_commit_counts_for_its_gate_and_machine_alone(
 )
 def test_a_standing_acceptance_may_be_of_some_machines(environment: str, status: Status) -> None:
     """An entry of accepted.yml counts on all machines, or on those that its pattern fits."""
-    verdict = decide(ONE_BREAK, acceptances=(replace(ONE, environment=environment),))
+    verdict = decide(ONE_BREAK, acceptances=(replace(ONE, environment=environment),), gate="a/gate.yml")
     assert find_row(verdict, BREAKS).status is status
     assert not any("does not count here" in note for note in write_notes(verdict))
 
@@ -229,18 +237,23 @@ def test_acceptances_for_other_machines_are_kept_apart() -> None:
 
 
 def test_what_an_acceptance_covers_is_listed() -> None:
-    """The list has the graph break of the case that the acceptance names."""
+    """The list has the accepted graph break of the case that one of the acceptances names."""
     entry = make_acceptance(BREAKS, 1.0, case="a/x", reason="known.")
     entries = (entry, replace(entry, case="b/x"))
     cases = (
         Situation(case_id=accepted.case, before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)})
         for accepted in entries
     )
-    verdict = decide(*cases, acceptances=entries)
-    assert [row.status for row in verdict.comparisons] == [Status.ACCEPTED] * 2
-    assert [row.case_id for row in list_covered(verdict.comparisons, (entry,), Policy(thresholds={}))] == [
-        "a/x"
-    ]
+    accepted, other = decide(*cases, acceptances=entries).comparisons
+    assert (accepted.status, other.status) == (Status.ACCEPTED, Status.ACCEPTED)
+    rows = (
+        replace(accepted, decides=False),
+        replace(accepted, status=Status.REGRESSED),
+        accepted,
+        other,
+    )
+    elsewhere = replace(entry, case="c/x")
+    assert list_covered(rows, (elsewhere, entry), Policy(thresholds={})) == (accepted,)
 
 
 @pytest.mark.parametrize(
@@ -255,9 +268,11 @@ def test_what_an_acceptance_covers_is_listed() -> None:
 def test_an_acceptance_that_fits_what_is_recorded_is_named(
     case: str, metric: Metric, expires: str, expected: int
 ) -> None:
-    """A valid acceptance that fits the recorded case and metric is noted."""
+    """A valid standing acceptance that fits a recorded case and metric is noted."""
     entry = make_acceptance(metric, 1.0, case=case, expires=expires)
-    notes = note_left([UNBROKEN], Policy(thresholds={}, acceptances=(entry,), today=TODAY))
+    baselines = [UNBROKEN, replace(UNBROKEN, case_id="cnn/x")]
+    of_commit = replace(entry, allowance=2.0, commit="c" * 40)
+    notes = note_left(baselines, Policy(thresholds={}, acceptances=(of_commit, entry), today=TODAY))
     assert len(notes) == expected
     beginning = "accepted.yml allows 1 more of mlp/* graph_breaks. If these baselines already"
     assert all(write_note(note).startswith(beginning) for note in notes)
@@ -290,27 +305,106 @@ def test_no_drift_beyond_8_is_offered_to_be_accepted(drift: float, expected: lis
     assert [step.code for step in verdict.next_steps] == expected
 
 
+REGRESSED: dict[str, Any] = {"status": Status.REGRESSED, "reason": Reason.BEYOND_BAR}
+OPEN: dict[str, Any] = {"status": Status.INCONCLUSIVE, "reason": Reason.UNSETTLED}
+OPEN_IN_PAIRS = {**OPEN, "more_pairs": 2}
+REMOVED: dict[str, Any] = {"status": Status.MISSING, "reason": Reason.REMOVED}
+TENTH = make_acceptance(Metric.COMPILED_LATENCY, 0.1, case=CASE)
+
+
+def apply(comparison: Comparison, *acceptances: Acceptance) -> Comparison:
+    (row,) = apply_acceptances(
+        [comparison], Policy(thresholds={}, today=TODAY, acceptances=acceptances or (TENTH,))
+    )
+    return row
+
+
 @pytest.mark.parametrize(
-    ("centre", "high", "pairs", "expected"),
+    ("fields", "change", "is_accepted"),
     [
-        (0.05, 0.09, 0, Status.ACCEPTED),
-        (0.05, 0.11, 0, Status.INCONCLUSIVE),
-        (-0.02, 0.11, 6, Status.INCONCLUSIVE),
-        (0.05, 0.09, 6, Status.ACCEPTED),
-        (0.05, 0.05, 1, Status.INCONCLUSIVE),
+        (REGRESSED, (0.05, 0.2), True),
+        (REGRESSED, (0.1, 0.2), True),
+        (REGRESSED, (0.11, 0.2), False),
+        (REGRESSED, None, False),
+        ({"status": Status.UNCHANGED, "reason": Reason.BELOW_THRESHOLD}, (0.05, 0.06), False),
+        ({"status": Status.INCONCLUSIVE, "reason": Reason.SHARED_SHIFT}, (0.05, 0.06), False),
+        ({"status": Status.INCONCLUSIVE, "reason": Reason.FEW_TRIALS, "more_pairs": 2}, (0.05, 0.06), False),
+        (OPEN, (0.05, 0.09), True),
+        (OPEN, (0.05, 0.1), True),
+        (OPEN, (0.05, 0.11), False),
+        (OPEN, (0.0, 0.09), False),  # it looks no worse, and nothing more is measured
+        (OPEN, (-0.02, 0.09), False),
+        (OPEN, None, False),
+        ({**OPEN, "found": Reason.BEYOND_BAR}, (0.05, 0.11), True),  # it is worse, but for a doubt
+        ({**OPEN, "found": Reason.BEYOND_BAR}, (0.11, 0.12), False),
+        (OPEN_IN_PAIRS, (-0.02, 0.09), True),
+        (OPEN_IN_PAIRS, (-0.02, 0.11), False),
+        (OPEN_IN_PAIRS, (0.05, 0.09), True),
+        (OPEN_IN_PAIRS, None, False),
+        ({**OPEN_IN_PAIRS, "pairs": 1}, (0.05, 0.05), False),  # one pair has no interval
+        ({**OPEN_IN_PAIRS, "pairs": 2}, (0.05, 0.09), True),
+        ({**OPEN_IN_PAIRS, "pairs": 6}, (0.05, 0.09), True),
+        ({**OPEN_IN_PAIRS, "pairs": 6}, (-0.02, 0.11), False),
+        (REMOVED, None, False),  # it counts from the baseline, which a removed case has none of
     ],
 )
-def test_what_is_open_is_accepted_only_by_its_interval(
-    centre: float, high: float, pairs: int, expected: Status
+def test_a_worsening_is_accepted_that_is_within_10_percent(
+    fields: dict[str, Any], change: tuple[float, float] | None, *, is_accepted: bool
 ) -> None:
-    """10 % are accepted: what may be more is measured on. One pair has no interval."""
-    change = Change(centre=centre, low=-0.3, high=high, detectable=0.0)
-    fields = {"change": change, "reason": Reason.UNSETTLED, "pairs": pairs, "more_pairs": 2}
-    row = make_row(CASE, Metric.COMPILED_LATENCY, Status.INCONCLUSIVE, **fields)
-    policy = Policy(
-        thresholds={}, today=TODAY, acceptances=(make_acceptance(Metric.COMPILED_LATENCY, 0.1, case=CASE),)
+    """What is worse is within the allowance by its estimate, and what is open by its interval."""
+    row = make_row(CASE, Metric.COMPILED_LATENCY, **fields)
+    if change:
+        row = replace(row, change=Change(centre=change[0], low=-0.3, high=change[1], detectable=0.0))
+    accepted = replace(
+        row, status=Status.ACCEPTED, reason=Reason.ACCEPTED, found=row.reason, remarks=(ACCEPTED_BY,)
     )
-    assert apply_acceptances([row], policy)[0].status is expected
+    assert apply(row) == (accepted if is_accepted else row)
+
+
+def test_one_pair_settles_what_a_count_may_be() -> None:
+    """A count needs no interval: one graph break more, in one pair, is within one that is accepted."""
+    row = make_row(CASE, BREAKS, **OPEN_IN_PAIRS, pairs=1, change=make_change(1.0, detectable=0.0))
+    assert apply(row, accept(1.0)).status is Status.ACCEPTED
+    assert apply(row, accept(0.5)).status is Status.INCONCLUSIVE
+
+
+def test_a_commit_may_remove_a_case_and_the_first_that_accepted_it_is_named() -> None:
+    """A removed case is within any acceptance of a commit, and stays a removed one."""
+    row = make_row(CASE, Metric.COMPILED_LATENCY, **REMOVED)
+    entries = [replace(TENTH, commit="c" * 40, allowance=0.0, author=author) for author in ("eve", "bob")]
+    accepted = apply(row, TENTH, *entries)
+    assert (accepted.status, accepted.reason) == (Status.ACCEPTED, Reason.REMOVED)
+    assert [fact.name("author") for fact in accepted.remarks] == ["eve"]
+
+
+@pytest.mark.parametrize(
+    ("change", "low", "expected"),
+    [
+        (0.09, 0.085, (Status.ACCEPTED, Reason.ACCEPTED)),
+        (0.1, 0.09, (Status.ACCEPTED, Reason.ACCEPTED)),
+        (0.15, 0.08, (Status.ACCEPTED, Reason.ACCEPTED)),  # it may be no more than what pairs show
+        (0.15, 0.09, (Status.INCONCLUSIVE, Reason.UNSETTLED)),
+        (0.15, 0.1, (Status.INCONCLUSIVE, Reason.UNSETTLED)),
+        (0.15, 0.11, (Status.REGRESSED, Reason.BEYOND_BAR)),
+    ],
+)
+def test_a_standing_acceptance_counts_from_the_stored_baseline(
+    change: float, low: float, expected: tuple[Status, Reason]
+) -> None:
+    """10 % are accepted and pairs show +8 %: with what came before it is within them, may be, or is not."""
+    since = Fact(code=Code.SINCE_STORED, numbers={"change": change, "low": low})
+    row = make_row(CASE, Metric.COMPILED_LATENCY, change=make_change(0.08, 0.02), pairs=6, remarks=(since,))
+    judged = apply(row)
+    assert (judged.status, judged.reason) == expected
+    assert judged.found is (None if judged == row else Reason.BEYOND_BAR)
+
+
+def test_what_is_surely_no_worse_than_stored_uses_up_no_acceptance() -> None:
+    """Pairs show -5 % to +9 %, stored values +12 %, or surely no less than -2 %."""
+    since = Fact(code=Code.SINCE_STORED, numbers={"change": 0.12, "low": -0.02})
+    change = Change(centre=-0.05, low=-0.2, high=0.09, detectable=0.0)
+    row = make_row(CASE, Metric.COMPILED_LATENCY, **OPEN_IN_PAIRS, pairs=6, change=change, remarks=(since,))
+    assert apply(row).status is Status.ACCEPTED
 
 
 @pytest.mark.parametrize("commit_first", [False, True])

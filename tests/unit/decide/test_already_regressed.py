@@ -1,6 +1,7 @@
 """Nothing more is measured of a case that has already regressed."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -38,6 +39,26 @@ def test_what_is_open_of_a_case_that_regressed_says_so() -> None:
         f"{text}; the case has already regressed).",
         f"{text}).",
     ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_remarked"),
+    [
+        ({}, True),
+        ({"more_pairs": 0}, False),
+        ({"more_pairs": None}, False),
+        ({"status": Status.MISSING, "reason": Reason.NOT_MEASURED}, False),
+        ({"decides": False}, False),
+        ({"case_id": "cnn/x"}, False),
+    ],
+)
+def test_a_row_that_more_pairs_would_settle_says_that_its_case_has_regressed(
+    changes: dict[str, Any], *, is_remarked: bool
+) -> None:
+    """It decides, is open, and is of the case that regressed."""
+    row = replace(OPEN, **changes)
+    _, remarked = remark_regressed_anyway((CONVICTED, row))
+    assert remarked.has_remark(Code.ALREADY_REGRESSED) is is_remarked
 
 
 def test_an_accepted_change_or_a_quarantined_one_makes_no_case_red() -> None:

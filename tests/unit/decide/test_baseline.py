@@ -75,6 +75,14 @@ def test_what_explains_a_baseline_is_of_the_fullest_trials() -> None:
     assert (baseline.recompile_reasons, baseline.caches) == (recompiles, caches)
 
 
+def test_what_is_known_of_a_compile_is_of_trials_that_timed_its_phases() -> None:
+    """A trial that measured more, but no phase, did not record what was compiled."""
+    blank = replace(make_trial(0, peak_memory=1.0, drift=0.1), caches={"fx_graph": CacheUse(hits=1)})
+    compiled = replace(make_trial(1, drift=0.1), phases_s={"dynamo": 1.0}, workload={"parameters": "11"})
+    (baseline,) = make_baselines(make_run(blank, compiled), Provenance())
+    assert (baseline.caches, baseline.workload) == ({}, {"parameters": "11"})
+
+
 def test_pairs_are_no_baseline() -> None:
     """Only trials outside of pairs are stored; a run of pairs alone has no baseline."""
     alone = make_trial(1, graph_breaks=1.0)
@@ -102,6 +110,23 @@ def test_what_can_repeat_exactly_is_not_rounded() -> None:
     assert baseline.trials == {Metric(name): (value,) * 3 for name, value in same.items()}
     verdict = decide_verdict(make_run(*trials), (baseline,), POLICY)
     assert {row.reason for row in verdict.comparisons} == {Reason.BELOW_THRESHOLD}
+
+
+def test_a_baseline_lists_its_tables_in_a_fixed_order() -> None:
+    """Metrics, phases and canaries by name and kernels by their time, as trials came in any order."""
+    trial = replace(
+        make_trial(0, peak_memory=1.0, drift=0.1),
+        phases_s={"inductor": 3.0, "dynamo": 4.0},
+        kernels_s={"add": 1.0, "mul": 2.0},
+        conditions=Conditions(canaries_s={"matmul": 1.0, "loop": 1.0}),
+        workload={"parameters": "10", "checksum": "1.5"},
+    )
+    (baseline,) = make_baselines(make_run(trial), Provenance())
+    assert list(baseline.trials) == [Metric.DRIFT, Metric.PEAK_MEMORY]
+    assert list(baseline.phases_s) == ["dynamo", "inductor"]
+    assert list(baseline.kernels_s) == ["mul", "add"]
+    assert list(baseline.canaries_s) == ["loop", "matmul"]
+    assert list(baseline.workload) == ["checksum", "parameters"]
 
 
 def disturb(trial: Trial) -> Trial:
@@ -151,9 +176,25 @@ def test_code_that_each_trial_tuned_otherwise_is_the_same_code() -> None:
     trials = [replace(make_trial(index), identity=code) for index in range(2)]
     (baseline,) = make_baselines(make_run(*trials), Provenance())
     assert baseline.identity == code
-    trials.append(replace(make_trial(2), identity=replace(code, tuned="b")))
+    other = replace(make_trial(2), identity=replace(code, tuned="b"))
+    for mixed in ([*trials, other], [other, *trials]):
+        (baseline,) = make_baselines(make_run(*mixed), Provenance())
+        assert baseline.identity == replace(code, tuned="")
+
+
+def test_code_that_some_trials_do_not_know_is_that_of_the_others() -> None:
+    """An unknown digest contradicts none."""
+    blank = replace(make_trial(2), identity=CodeIdentity(digest=""))
+    (baseline,) = make_baselines(make_run(blank, make_trial(0), make_trial(1)), Provenance())
+    assert baseline.identity == IDENTITY
+
+
+@pytest.mark.parametrize("definitions", [(1, 2), (2, 1)])
+def test_a_baseline_has_the_newest_way_in_which_drift_was_measured(definitions: tuple[int, int]) -> None:
+    """A trial that measured none knows no other than the first."""
+    trials = [replace(make_trial(index), drift_definition=way) for index, way in enumerate(definitions)]
     (baseline,) = make_baselines(make_run(*trials), Provenance())
-    assert baseline.identity == replace(code, tuned="")
+    assert baseline.drift_definition == 2
 
 
 def test_cases_without_a_full_measurement_have_no_baseline() -> None:

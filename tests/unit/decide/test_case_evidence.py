@@ -1,18 +1,19 @@
 """The evidence of a case: kernels by operators, phases that add up, sources within bounds."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from gate.decide.conclude.case_evidence import MAX_ALL_CHARS, add_traces, bound_sources, show_case
-from gate.decide.evidence.compiles import count_words, name_operators, part_phases
+from gate.decide.conclude.case_evidence import MAX_ALL_CHARS, add_traces, bound_sources, show_all, show_case
+from gate.decide.evidence.compiles import count_words, name_operators
 from gate.decide.evidence.gather import Evidence, Stored
-from gate.decide.verdict import decide_verdict
+from gate.decide.verdict import decide_verdict, screen_run
 from gate.records.cases import Case, Metric
 from gate.records.facts import FIRST_CALL, OTHER_PHASE
-from gate.records.run import Baseline, CodeIdentity, Extent, GraphBreak, Trial
-from gate.records.verdict import CaseEvidence, KernelChange, SideEvidence
-from tests.make import POLICY, Situation, make_baseline, make_measured, make_stored
+from gate.records.run import Baseline, Called, CodeIdentity, Extent, GraphBreak, Trial
+from gate.records.verdict import CaseEvidence, KernelChange, SideEvidence, Status
+from tests.make import POLICY, Situation, make_baseline, make_measured, make_row, make_stored
 
 
 def make_evidence(*trials: Trial, baseline: Baseline | None = None, **fields: bool) -> Evidence:
@@ -43,12 +44,6 @@ def test_words_of_operators_are_counted_over_kernels() -> None:
     assert count_words(kernels) == {"add": 2, "relu": 1}
 
 
-def test_what_no_phase_accounts_for_is_named() -> None:
-    """Of 10 s Dynamo has 8, 4 of them autograd, 3 of these Inductor; 2 are named "other"."""
-    phases_s = {FIRST_CALL: 10.0, "dynamo": 8.0, "aot_autograd": 4.0, "inductor": 3.0}
-    assert part_phases(phases_s) == {"dynamo": 4.0, "aot_autograd": 1.0, "inductor": 3.0, OTHER_PHASE: 2.0}
-
-
 def test_sources_of_the_worst_case_are_kept_first() -> None:
     """Of two cases that each need three quarters of the room the first keeps its sources."""
     source = "x" * (MAX_ALL_CHARS * 3 // 4)
@@ -65,14 +60,14 @@ def test_light_trials_after_a_whole_one_hide_nothing_of_it() -> None:
     """Breaks, phases and caches are those of the last whole trial."""
     broken = GraphBreak(reason="print", location="a.py:1")
     blank = Trial(case_id="a/b", index=1)
-    whole = replace(blank, graph_breaks=(broken,), phases_s={FIRST_CALL: 2.0})
-    cold = replace(blank, index=2, extent=Extent.COLD, phases_s={FIRST_CALL: 4.0})
+    whole = replace(blank, graph_breaks=(broken,), phases_s={FIRST_CALL: 2.0, "dynamo": 1.0})
+    cold = replace(blank, index=2, extent=Extent.COLD, phases_s={FIRST_CALL: 4.0, "dynamo": 3.0})
     light = replace(blank, index=3, extent=Extent.COLD)
     evidence = make_evidence(whole, cold, light)
     shown = show_case(evidence, {}, moved=False)
     assert evidence.fullest is whole
     assert shown.after.graph_breaks == (broken,)
-    assert shown.after.phases_s == part_phases({FIRST_CALL: 3.0})
+    assert shown.after.phases_s == {"dynamo": 2.0, OTHER_PHASE: 1.0}
 
 
 def test_a_case_without_a_trial_shows_nothing() -> None:
@@ -112,15 +107,16 @@ def test_a_source_is_cut_after_8000_characters(chars: int, *, is_cut: bool) -> N
 
 def test_a_kernel_of_which_one_side_was_not_kept_is_not_shown_as_new() -> None:
     """A kernel whose earlier source was not kept is not called new; one that is gone has its name."""
-    before = CodeIdentity(digest="1", kernels={"both_0": "b0", "gone_0": "g0"})
-    after = CodeIdentity(digest="2", kernels={"both_0": "b1", "new_1": "n1"})
+    before = CodeIdentity(digest="1", kernels={"both_0": "b0", "gone_0": "g0", "left_0": "l0"})
+    after = CodeIdentity(digest="2", kernels={"both_0": "b1", "new_1": "n1", "left_0": "l1"})
     baseline = replace(make_baseline("a/b", {}, definition="d"), identity=before)
     trial = Trial(case_id="a/b", index=1, identity=after)
-    sources = {"b1": "x", "n1": "y", "g0": "z"}
+    sources = {"b1": "x", "n1": "y", "g0": "z", "l0": "w"}
     shown = show_case(make_evidence(trial, baseline=baseline), sources, moved=True)
     assert sorted(shown.kernels, key=lambda kernel: kernel.name) == [
         KernelChange(name="both_0"),
         KernelChange(name="gone_0", before="z"),
+        KernelChange(name="left_0"),
         KernelChange(name="new_1", after="y"),
     ]
 
@@ -130,6 +126,57 @@ def test_what_other_code_generation_does_not_move_is_shown_without_its_code() ->
     baseline = make_baseline("a/b", {Metric.DRIFT: (0.25,)}, definition="d")
     evidence = make_evidence(baseline=baseline, same_host=False, same_codegen=False)
     assert show_case(evidence, {}, moved=True).before == SideEvidence(values={Metric.DRIFT: (0.25,)})
+
+
+MOVED: dict[str, Any] = {
+    "before": {Metric.COMPILE_CALLS: (1e6,)},
+    "after": {Metric.COMPILE_CALLS: (2e6,)},
+    "code_before": CodeIdentity(digest="1", kernels={"add_0": "a"}),
+    "code_after": CodeIdentity(digest="2", kernels={"add_0": "b"}),
+}
+
+
+@pytest.mark.parametrize(
+    ("fields", "changes", "kernels"),
+    [
+        ({}, {}, 1),
+        ({"status": Status.INCONCLUSIVE}, {}, 1),
+        ({"status": Status.UNCHANGED}, {}, 0),
+        ({"decides": False}, {}, 0),
+        ({}, {"code_before": CodeIdentity(digest="1")}, 0),
+        ({}, {"code_after": CodeIdentity(digest="2")}, 0),
+    ],
+)
+def test_kernels_are_shown_of_a_case_that_moved(
+    fields: dict[str, Any], changes: dict[str, Any], kernels: int
+) -> None:
+    """Something that decides of it may have moved, and both sides generated code."""
+    situation = Situation(**{**MOVED, **changes})
+    run = make_measured(situation)
+    row = replace(make_row(situation.case_id, Metric.COMPILE_CALLS), **fields)
+    (shown,) = show_all(run, screen_run(run, make_stored(situation), POLICY), [row])
+    assert len(shown.kernels) == kernels
+
+
+@pytest.mark.parametrize("moved", [True, False])
+def test_calls_within_functions_are_shown_of_a_case_that_moved(*, moved: bool) -> None:
+    """Of both sides, where both have them."""
+    functions = [{"trace": Called(calls=1, within=calls)} for calls in (10, 30)]
+    baseline = make_baseline("a/b", {Metric.COMPILE_CALLS: (10.0,)}, functions=functions[0])
+    evidence = make_evidence(Trial(case_id="a/b", index=1, functions=functions[1]), baseline=baseline)
+    before, after = show_case(evidence, {}, moved=moved).sides
+    expected = ({"trace": 10}, {"trace": 30}) if moved else ({}, {})
+    assert (before.calls_within, after.calls_within) == expected
+
+
+def test_what_the_stored_side_compiled_is_shown_without_a_value() -> None:
+    """Its breaks, phases and parts, though no value of it has a plot."""
+    broken = GraphBreak(reason="print", location="a.py:1")
+    baseline = make_baseline(
+        "a/b", {}, graph_breaks=(broken,), phases_s={"dynamo": 1.0}, parts_s={"rows=1": 0.5}
+    )
+    before = show_case(make_evidence(baseline=baseline), {}, moved=False).before
+    assert before == SideEvidence(graph_breaks=(broken,), phases_s={"dynamo": 1.0}, parts_s={"rows=1": 0.5})
 
 
 def test_a_value_is_shown_with_five_digits() -> None:
@@ -145,6 +192,8 @@ def test_traces_stand_with_their_side() -> None:
         Trial(case_id="a/b", index=1, arm="base", trace="y.log"),
         Trial(case_id="a/b", index=2),
     ]
+    head = add_traces(CaseEvidence(case_id="a/b", after=SideEvidence()), trials[:1])
+    assert head.after.traces == ("x.log",)
     alone = add_traces(CaseEvidence(case_id="a/b", after=SideEvidence()), trials)
     assert (alone.before, alone.after.traces) == (None, ("x.log",))
     both = add_traces(CaseEvidence(case_id="a/b", after=SideEvidence(), before=SideEvidence()), trials)

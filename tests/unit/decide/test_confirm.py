@@ -7,20 +7,24 @@ from typing import Any
 import pytest
 
 from gate.check.procedure import CheckTerms, judge_recorded
+from gate.decide.judge.counted import Repeats
+from gate.decide.judge.pairs import Screened
 from gate.decide.side_by_side import confirm_screening
-from gate.decide.suspects import list_suspects
+from gate.decide.suspects import Suspect, list_suspects
 from gate.decide.verdict import conclude_verdict, decide_verdict, screen_run
 from gate.records.cases import Metric, Policy
 from gate.records.codes import Code
-from gate.records.run import BASE_ARM, Pairing
-from gate.records.verdict import Comparison, Outcome, Reason, Status, Tally, Verdict
-from tests.make import POLICY, PairedCase, find_row, make_acceptance, pair_up, state
+from gate.records.facts import Fact
+from gate.records.run import BASE_ARM, Pairing, Run
+from gate.records.verdict import Comparison, Estimate, Outcome, Reason, Status, Tally, Verdict
+from tests.make import POLICY, PairedCase, find_row, make_acceptance, make_change, make_row, pair_up, state
 from tests.words import describe_comparison, describe_steps, write_notes
 
 from .one_case import (
     BREAKS,
     CASE,
     COLD,
+    EAGER,
     LATENCY,
     NINE,
     SPEEDUP,
@@ -225,17 +229,21 @@ def test_a_graph_break_that_the_change_brings_back_regresses(
     assert state(find_row(verdict, BREAKS)) == expected
 
 
-def flicker(values: Sequence[float]) -> Comparison:
-    """The state of graph breaks that the screen saw none of, with these counts in three pairs."""
-    alone = {**measure(compiled_latency=1.3), BREAKS: (0.0,)}
-    run = pair_up(PairedCase(alone=alone, pairs=3))
+def vary_head(run: Run, metric: Metric, values: Sequence[float]) -> Run:
+    """The run whose head has these values in its pairs."""
     trials = tuple(
-        replace(trial, samples={**trial.samples, BREAKS: (values[trial.index - 1],)})
+        replace(trial, samples={**trial.samples, metric: (values[trial.index - 1],)})
         if (trial.pairing, trial.arm) == (Pairing.LIVE, "head")
         else trial
         for trial in run.trials
     )
-    run = replace(run, trials=trials)
+    return replace(run, trials=trials)
+
+
+def flicker(values: Sequence[float]) -> Comparison:
+    """The state of graph breaks that the screen saw none of, with these counts in three pairs."""
+    alone = {**measure(compiled_latency=1.3), BREAKS: (0.0,)}
+    run = vary_head(pair_up(PairedCase(alone=alone, pairs=3)), BREAKS, values)
     screened = screen_run(run, (UNBROKEN,), POLICY)
     screening = confirm_screening(screened, run, POLICY, list_suspects(screened))
     return find_row(screening, BREAKS)
@@ -424,3 +432,159 @@ def test_check_without_a_base_says_that_it_is_not_confirmed() -> None:
     notes = [note for note in write_notes(verdict) if "side by side" in note]
     assert notes == ["Not measured side by side with the base: the times of 1 case."]
     assert any(step.endswith("compile-gate ab --select mlp/x") for step in describe_steps(verdict))
+
+
+ONE = Estimate(centre=1.0, low=None, high=None, noise=None, n=1)
+NONE = replace(ONE, centre=0.0)
+DRIFT, MEMORY = Metric.DRIFT, Metric.PEAK_MEMORY
+
+
+def confirm_rows(
+    *rows: Comparison, metrics: tuple[Metric, ...] = (LATENCY,), **paired: Any
+) -> dict[Metric, Comparison]:
+    """What pairs make of these rows of the screen, where pairs are to look at these metrics."""
+    run = pair_up(PairedCase(**paired))
+    screening = replace(screen_run(run, (), POLICY), comparisons=rows)
+    suspects = (Suspect(case_id=CASE, metrics=metrics),)
+    return {row.metric: row for row in confirm_screening(screening, run, POLICY, suspects).comparisons}
+
+
+def make_stored(metric: Metric, status: Status = Status.UNCHANGED, **fields: Any) -> Comparison:
+    """A row that stored values judged."""
+    return make_row(CASE, metric, status, **{"baseline": ONE, "candidate": ONE, **fields})
+
+
+def drift(base: float, head: float) -> dict[str, dict[Metric, float]]:
+    return {"base": {DRIFT: base}, "head": {DRIFT: head}}
+
+
+FAILED = make_stored(LATENCY, Status.FAILED, reason=Reason.CASE_FAILED, baseline=None)
+LATENCIES, LOWER = (LATENCY,), {"base": {BREAKS: 2.0}, "head": {BREAKS: 1.0}}
+
+
+@pytest.mark.parametrize(
+    ("row", "metrics", "paired", "pairs"),
+    [
+        pytest.param(make_stored(LATENCY), LATENCIES, {}, 6, id="asked for"),
+        pytest.param(make_stored(COLD), LATENCIES, {}, 0, id="not asked for"),
+        pytest.param(make_stored(COLD), LATENCIES, {"head": {COLD: 20.0}}, 0, id="a time that is longer"),
+        pytest.param(make_stored(COLD, Status.NEW), LATENCIES, {}, 6, id="nothing was compared"),
+        pytest.param(make_stored(COLD, baseline=None), LATENCIES, {}, 6, id="a limit alone judged"),
+        pytest.param(make_stored(EAGER), LATENCIES, {}, 6, id="eager beside compiled"),
+        pytest.param(make_stored(EAGER), (COLD,), {}, 0, id="eager beside a compile"),
+        pytest.param(make_stored(BREAKS), LATENCIES, {}, 0, id="a count as before"),
+        pytest.param(make_stored(BREAKS), LATENCIES, {"head": {BREAKS: 1.0}}, 6, id="a higher count"),
+        pytest.param(make_stored(BREAKS), LATENCIES, LOWER, 0, id="a lower count"),
+        pytest.param(make_stored(DRIFT), LATENCIES, drift(17.0, 17.0), 0, id="drift on both sides"),
+        pytest.param(make_stored(DRIFT), LATENCIES, drift(0.3, 0.7), 0, id="drift that does not matter"),
+        pytest.param(make_stored(DRIFT), LATENCIES, drift(0.9, 1.2), 6, id="more drift"),
+        pytest.param(FAILED, LATENCIES, {}, 0, id="a failure of the case"),
+    ],
+)
+def test_pairs_replace_what_they_were_to_look_at_and_what_they_show_worse(
+    row: Comparison, metrics: tuple[Metric, ...], paired: dict[str, Any], pairs: int
+) -> None:
+    """And what nothing stored was compared with; all else is judged by stored values."""
+    confirmed = confirm_rows(row, metrics=metrics, **paired)
+    assert {metric: judged.pairs for metric, judged in confirmed.items()} == {row.metric: pairs}
+
+
+@pytest.mark.parametrize(
+    ("metric", "base", "head", "is_shown"),
+    [
+        (DRIFT, 1.0, (3.0, 1.0, 1.0), True),
+        (DRIFT, 1.0, (2.0, 1.0, 0.0), False),
+        (DRIFT, 1.0, (2.0, 0.0, 0.0), False),
+        (BREAKS, 0.0, (1.0, 1.0, 0.0), True),
+        (BREAKS, 0.0, (1.0, 0.0, 0.0), False),
+        (MEMORY, 1e8, (1.1e8, 1.02e8, 1.0e8), False),
+    ],
+)
+def test_what_most_pairs_show_worse_is_open_unasked(
+    metric: Metric, base: float, head: Sequence[float], *, is_shown: bool
+) -> None:
+    """Drift that is more on average, and a count or memory that is notably more in the median pair."""
+    run = vary_head(pair_up(PairedCase(pairs=3, base={metric: base})), metric, head)
+    screening = replace(screen_run(run, (), POLICY), comparisons=(make_stored(metric),))
+    suspects = (Suspect(case_id=CASE, metrics=(LATENCY,)),)
+    row = find_row(confirm_screening(screening, run, POLICY, suspects), metric)
+    assert state(row) == (INCONCLUSIVE if is_shown else state(make_stored(metric)))
+
+
+def test_a_count_that_is_known_to_flicker_does_not_prove_it_again() -> None:
+    """Stored breaks of unchanged code differed: that no pair shows them clears head."""
+    run = pair_up(PairedCase())
+    row = make_stored(BREAKS, Status.REGRESSED, candidate=ONE)
+    screening = replace(screen_run(run, (), POLICY), comparisons=(row,))
+    known = Screened(repeats={BREAKS: Repeats(differs=True)})
+    suspects = (Suspect(case_id=CASE, metrics=(BREAKS,), screened=known),)
+    assert state(find_row(confirm_screening(screening, run, POLICY, suspects), BREAKS)) == UNCHANGED
+
+
+def test_a_count_that_only_head_has_in_pairs_is_left_open() -> None:
+    """Pairs cannot compare a drift that the base did not measure, whatever stored values convict."""
+    row = confirm_rows(make_stored(DRIFT, Status.REGRESSED), metrics=(DRIFT,), head={DRIFT: 1.2})[DRIFT]
+    assert (*state(row), row.found) == (Status.INCONCLUSIVE, Reason.UNPAIRED, Reason.BEYOND_BAR)
+
+
+@pytest.mark.parametrize(
+    ("row", "head", "expected"),
+    [
+        (make_stored(BREAKS, Status.REGRESSED, candidate=ONE), 0.0, INCONCLUSIVE),
+        (make_stored(BREAKS, Status.REGRESSED, candidate=NONE), 0.0, UNCHANGED),
+        (make_stored(BREAKS, Status.REGRESSED, candidate=None), 0.0, UNCHANGED),
+        (make_stored(BREAKS, Status.INCONCLUSIVE, candidate=ONE), 0.0, INCONCLUSIVE),
+        (make_stored(BREAKS, Status.NEW, candidate=ONE), 0.0, INCONCLUSIVE),
+        (make_stored(BREAKS, Status.INCONCLUSIVE, candidate=replace(NONE, high=1.0)), 0.0, INCONCLUSIVE),
+        (make_stored(BREAKS, Status.INCONCLUSIVE, candidate=NONE), 0.0, UNCHANGED),
+        (make_stored(BREAKS, Status.UNCHANGED, candidate=ONE), 0.0, UNCHANGED),
+        (make_stored(BREAKS, Status.IMPROVED, candidate=ONE), 0.0, UNCHANGED),
+        (make_stored(BREAKS, Status.REGRESSED, candidate=ONE), 2.0, REGRESSED),
+        (make_stored(MEMORY, Status.REGRESSED, candidate=ONE), 0.0, UNCHANGED),
+        (make_stored(MEMORY, Status.INCONCLUSIVE, candidate=replace(ONE, centre=2e8)), 0.0, UNCHANGED),
+    ],
+)
+def test_a_count_of_heads_own_trials_that_no_pair_shows_is_open(
+    row: Comparison, head: float, expected: tuple[Status, Reason]
+) -> None:
+    """It flickers, unless pairs show it worse, or head counted no more; memory just varies."""
+    assert state(confirm_rows(row, metrics=(row.metric,), head={BREAKS: head})[row.metric]) == expected
+
+
+WORSE_THAN_STORED = make_stored(LATENCY, Status.REGRESSED, change=make_change(0.3, 0.03))
+SINCE_UPGRADE = Fact(code=Code.SINCE_UPGRADE)
+
+
+@pytest.mark.parametrize(
+    ("row", "head", "expected"),
+    [
+        (WORSE_THAN_STORED, {LATENCY: 0.012}, 0.3),
+        (replace(WORSE_THAN_STORED, status=Status.INCONCLUSIVE), {LATENCY: 0.012}, 0.3),
+        (WORSE_THAN_STORED, {}, None),
+        (WORSE_THAN_STORED, {LATENCY: 0.008}, None),
+        (replace(WORSE_THAN_STORED, status=Status.IMPROVED), {LATENCY: 0.012}, None),
+        (replace(WORSE_THAN_STORED, status=Status.UNCHANGED), {LATENCY: 0.012}, None),
+        (replace(WORSE_THAN_STORED, baseline=None), {LATENCY: 0.012}, None),
+        (replace(WORSE_THAN_STORED, change=None), {LATENCY: 0.012}, None),
+        (replace(WORSE_THAN_STORED, change=make_change(0.1, 0.03)), {LATENCY: 0.012}, None),
+        (replace(WORSE_THAN_STORED, remarks=(SINCE_UPGRADE,)), {LATENCY: 0.012}, None),
+        (replace(WORSE_THAN_STORED, metric=BREAKS, change=make_change(3.0)), {BREAKS: 1.0}, 3.0),
+        (replace(WORSE_THAN_STORED, metric=BREAKS, change=make_change(1.0)), {BREAKS: 1.0}, None),
+    ],
+)
+def test_what_is_worse_than_the_base_says_how_much_worse_than_stored_it_is(
+    row: Comparison, head: dict[Metric, float], expected: float | None
+) -> None:
+    """Where both are worse, and stored values show more than pairs do."""
+    judged = confirm_rows(row, metrics=(row.metric,), head=head)[row.metric]
+    changes = [fact.numbers["change"] for fact in judged.remarks if fact.code is Code.SINCE_STORED]
+    assert changes == ([] if expected is None else [expected])
+
+
+def test_nothing_is_confirmed_without_a_base_or_a_suspect() -> None:
+    """The screening stays as it is."""
+    run = pair_up(PairedCase(alone=measure(compiled_latency=1.3)))
+    screening = screen_run(run, (STORED_CASE,), POLICY)
+    suspects = list_suspects(screening)
+    assert confirm_screening(screening, replace(run, base=None), POLICY, suspects) == screening
+    assert confirm_screening(screening, run, POLICY, ()) == screening

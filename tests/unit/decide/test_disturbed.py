@@ -8,15 +8,21 @@ import pytest
 
 from gate.decide.conclude.outcome import list_open
 from gate.decide.evidence.disturbed import (
+    blame_disturbance,
     collect_head,
+    doubt_stored,
+    list_hopeless,
     note_disturbed,
     note_kept_disturbed,
     set_aside_disturbed,
+    sum_up_disturbances,
 )
+from gate.decide.evidence.gather import gather_evidence
 from gate.decide.verdict import decide_verdict
 from gate.records.cases import Acceptance, Metric
 from gate.records.codes import Code
-from gate.records.run import Pairing, Trial
+from gate.records.facts import Disturbance
+from gate.records.run import Conditions, Pairing, Trial
 from gate.records.verdict import Outcome, Reason, Status, Verdict
 from tests import make
 from tests.make import POLICY, find_row, make_acceptance, make_baseline, make_run
@@ -25,6 +31,10 @@ from tests.words import describe_comparison, describe_steps, write_note, write_n
 BUSY = "other programs kept 1.4 of 2 cores busy"
 CASE = "mlp/x"
 BEFORE = {Metric.COLD_COMPILE_TIME: (10.0, 10.1, 9.9, 10.0, 10.0), Metric.GRAPH_BREAKS: (1.0,) * 5}
+
+
+def throttle(*reasons: str) -> Conditions:
+    return Conditions(throttled=reasons, disturbances=(Disturbance.THROTTLED,))
 
 
 def make_trial(index: int, seconds: float, *, disturbed: bool, breaks: float = 1.0) -> Trial:
@@ -36,6 +46,111 @@ def judge(trials: Sequence[Trial], *acceptances: Acceptance) -> Verdict:
     run = make_run(*trials)
     baseline = make_baseline(CASE, BEFORE, canaries_s={"matmul": (1.0,) * 5})
     return decide_verdict(run, (baseline,), replace(POLICY, acceptances=acceptances))
+
+
+CROWDED = Conditions(foreign_cores=1.5, disturbances=(Disturbance.CROWDED,))
+
+
+@pytest.mark.parametrize(
+    ("conditions", "numbers", "reasons"),
+    [
+        ([throttle("heat", "power"), throttle("heat")], {"throttled": 2}, ("heat", "power")),
+        ([throttle("power"), throttle("heat")], {"throttled": 1}, ("heat", "power")),
+        ([throttle("software power cap"), throttle("heat")], {"throttled": 1}, ("heat",)),
+        ([Conditions(throttled=("heat",))], {}, None),
+        ([CROWDED], {"crowded": 1.5, "cores": 8}, None),
+        ([], {}, None),
+    ],
+)
+def test_the_worst_of_each_disturbance_is_summed_up(
+    conditions: list[Conditions], numbers: dict[str, float], reasons: tuple[str, ...] | None
+) -> None:
+    """With the reasons of what was throttled by more than the usual power cap, by name."""
+    fact = sum_up_disturbances(Code.QUIET_FIRST, conditions, cores=8)
+    assert fact.numbers == numbers
+    assert fact.names.get("reasons") == reasons
+
+
+@pytest.mark.parametrize(
+    ("disturbed", "statuses", "expected"),
+    [
+        ((True, True), (Status.INCONCLUSIVE,), True),
+        ((True, False), (Status.INCONCLUSIVE,), False),
+        ((True, True), (Status.INCONCLUSIVE, Status.REGRESSED), False),
+        ((True, True), (Status.UNCHANGED,), False),
+        ((), (Status.INCONCLUSIVE,), False),
+    ],
+)
+def test_a_quieter_machine_comes_first_where_no_trial_was_calm(
+    disturbed: Sequence[bool], statuses: Sequence[Status], *, expected: bool
+) -> None:
+    """Something is open, nothing is red, and every trial was disturbed."""
+    trials = [make_trial(index, 10.0, disturbed=each) for index, each in enumerate(disturbed, 1)]
+    rows = [make.make_row(CASE, Metric.COLD_COMPILE_TIME, status) for status in statuses]
+    steps = blame_disturbance(collect_head(make_run(*trials)), rows)
+    assert [step.code for step in steps] == ([Code.QUIET_FIRST] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("disturbed", "fewest", "expected"),
+    [
+        ((True, False, False), 3, True),
+        ((True, False, False, False), 3, False),
+        ((False, False), 3, False),  # few, and none of them is disturbed
+    ],
+)
+def test_a_case_is_hopeless_with_too_few_calm_trials(
+    disturbed: Sequence[bool], fewest: int, *, expected: bool
+) -> None:
+    """It had disturbed ones, and fewer others than are needed."""
+    trials = [make_trial(index, 10.0, disturbed=each) for index, each in enumerate(disturbed, 1)]
+    assert list_hopeless(make_run(*trials), fewest) == ((CASE,) if expected else ())
+
+
+@pytest.mark.parametrize(
+    ("fields", "has_trial", "expected"),
+    [
+        ({}, True, Code.DISTURBED_BY),
+        ({"metric": Metric.GRAPH_BREAKS}, True, None),
+        ({"pairs": 3}, True, None),
+        ({"status": Status.IMPROVED}, True, None),
+        ({}, False, None),
+        ({"reason": Reason.LIMIT_EXCEEDED}, True, Code.DISTURBED_BY),
+    ],
+)
+def test_a_time_that_disturbed_trials_alone_show_is_doubted(
+    fields: dict[str, Any], *, has_trial: bool, expected: Code | None
+) -> None:
+    """A regression of stored values is open then; a count, or what pairs show, is not doubted."""
+    run = make_run(make_trial(1, 20.0, disturbed=True))
+    row = replace(make.make_row(CASE, Metric.COLD_COMPILE_TIME), **fields)
+    evidence = gather_evidence(run, [make_baseline(CASE, BEFORE)])
+    (doubted,) = doubt_stored([row], run if has_trial else replace(run, trials=()), evidence)
+    assert [fact.code for fact in doubted.remarks] == ([] if expected is None else [expected])
+    assert doubted.found is (None if expected is None else row.reason)
+
+
+PACKAGES = {"numpy": "1.0"}
+
+
+@pytest.mark.parametrize(
+    ("stored", "reason", "expected"),
+    [
+        ({"packages": {"numpy": "2.0"}}, Reason.BEYOND_BAR, [Code.OTHER_PACKAGES]),
+        ({"packages": {"numpy": "2.0"}}, Reason.LIMIT_EXCEEDED, []),
+        ({"packages": PACKAGES}, Reason.BEYOND_BAR, []),
+        (None, Reason.BEYOND_BAR, []),
+    ],
+)
+def test_what_another_package_may_explain_is_doubted(
+    stored: dict[str, Any] | None, reason: Reason, expected: list[Code]
+) -> None:
+    """But not a limit, which no baseline explains."""
+    run = make_run(replace(make_trial(1, 20.0, disturbed=False), packages=PACKAGES))
+    baselines = [] if stored is None else [make_baseline(CASE, BEFORE, **stored)]
+    row = make.make_row(CASE, Metric.COLD_COMPILE_TIME, reason=reason)
+    (doubted,) = doubt_stored([row], run, gather_evidence(run, baselines))
+    assert [fact.code for fact in doubted.remarks] == expected
 
 
 def test_a_doubtful_regression_exceeds_no_acceptance() -> None:

@@ -6,13 +6,26 @@ from typing import Any
 
 import pytest
 
+from gate.decide.evidence.gather import Evidence
+from gate.decide.evidence.places import count_kinds, list_changes
 from gate.decide.side_by_side import decide_side_by_side
-from gate.records.cases import Metric
+from gate.records.cases import Case, Metric
 from gate.records.codes import Code
-from gate.records.run import Frame, GraphBreak, Recompile, Run
+from gate.records.run import Compiled, Frame, GraphBreak, Recompile, Run
 from gate.records.verdict import Reason, Status, Verdict
 from gate.report.words.comparisons import complete_sentence
-from tests.make import POLICY, PairedCase, Situation, Values, decide, find_row, pair_up, state
+from tests.make import (
+    POLICY,
+    PairedCase,
+    Situation,
+    Values,
+    decide,
+    find_row,
+    make_baseline,
+    make_trials,
+    pair_up,
+    state,
+)
 from tests.words import describe_causes
 
 from .one_case import BREAKS
@@ -150,6 +163,12 @@ def test_more_records_of_the_same_break_are_no_loss() -> None:
         pytest.param(FLAT, (), BETTER, id="all gone"),
         pytest.param((), NESTED, WORSE, id="none before"),
         pytest.param(FLAT, (replace(NEW, innermost=None),), LOST, id="nobody knows where"),
+        pytest.param(
+            (cut("a"), cut("a", reason="builtin print")), NESTED, SAME, id="one for two reasons before"
+        ),
+        pytest.param(
+            (cut("a"),), (cut("a", code="x.item()"), cut("b", 9, "x.sum()")), WORSE, id="edited, and one new"
+        ),
     ],
 )
 def test_across_stacks_a_kind_is_its_place(
@@ -231,6 +250,7 @@ def test_a_function_that_was_given_up_is_of_the_break_within() -> None:
     given_up = cut("f", 9, "with manager():", reason="step_unsupported")
     assert state(find_row(ab(flat, (given_up,)), BREAKS)) == SAME
     assert state(find_row(ab((given_up,), flat, ("on", "off")), BREAKS)) == SAME
+    assert state(find_row(ab((*flat, NEW), (given_up, NEW)), BREAKS)) == SAME
     other = cut("h", 20, "with manager():", reason="step_unsupported")
     assert state(find_row(ab(flat, (given_up, other)), BREAKS)) == WORSE
 
@@ -269,6 +289,130 @@ def test_across_stacks_recompiles_are_matched_by_kind() -> None:
     across: dict[str, Any] = {"settings": ("off", "off"), "release": "2.11.0"}
     assert state(find_row(ab((IN_G,), (IN_G, IN_F), **across), RECOMPILES)) == SAME
     assert state(find_row(ab((IN_G, GUARD), (IN_G,), **across), RECOMPILES)) == BETTER
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "centres"),
+    [
+        ([FLAT, FLAT], [NESTED, ()], (1.0, 0.5)),
+        ([(), FLAT], [NESTED, NESTED], (0.5, 1.0)),
+        ([FLAT, NESTED], [(), ()], (2.5, 0.0)),  # nothing to match: as they were counted
+        ([(), ()], [NESTED, FLAT], (0.0, 2.5)),
+    ],
+)
+def test_trials_that_lack_all_breaks_are_counted_by_place_as_well(
+    base: list[Records], head: list[Records], centres: tuple[float, float]
+) -> None:
+    """One print counts 1 in a trial and 0 in the other, on either side."""
+    row = find_row(ab(base, head, release="2.14.0"), BREAKS)
+    assert row.baseline is not None
+    assert row.candidate is not None
+    assert (row.baseline.centre, row.candidate.centre) == centres
+    assert row.has_remark(Code.BY_PLACE) is (min(centres) > 0)
+
+
+def test_where_one_side_has_no_break_all_of_the_other_are_named() -> None:
+    """Nobody knows in which function it is, under another release; without any it is new, or gone."""
+    unknown = (replace(NEW, innermost=None),)
+    added, gone = ab((), unknown, release="2.14.0"), ab(unknown, (), release="2.14.0")
+    assert describe_causes(added, Code.GRAPH_BREAK) == ["New graph break at model.py:16: print"]
+    assert len(describe_causes(gone, Code.GRAPH_BREAK_GONE)) == 1
+
+
+EVIDENCE = Evidence(
+    case=Case(id="mlp/x", model="mlp"),
+    trials=make_trials("mlp/x", [{BREAKS: 1.0}], graph_breaks=NESTED),
+    failures=(),
+    values={BREAKS: (1.0,)},
+    stored=(),
+)
+
+
+def test_a_count_without_records_has_no_place() -> None:
+    """Two breaks of the base were counted in one trial and one in the other, and none was recorded."""
+    baseline = make_baseline("mlp/x", {BREAKS: (2.0, 1.0)})
+    counts = count_kinds(replace(EVIDENCE, other_stack=True), baseline, BREAKS)
+    assert counts is not None
+    assert counts[:2] == ([0.0, 0.0], [1.0])
+
+
+PRINTS = cut("a")
+UNKNOWN = replace(PRINTS, innermost=None)
+NAMELESS = replace(UNKNOWN, location="model.py:9")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "added", "gone"),
+    [
+        # Beside the same break one is new that differs in its reason, function, code or line.
+        ([PRINTS], [PRINTS, cut("a", reason="item")], [cut("a", reason="item")], []),
+        ([PRINTS], [PRINTS, cut("b")], [cut("b")], []),
+        ([PRINTS], [PRINTS, cut("a", code="x")], [cut("a", code="x")], []),
+        ([PRINTS], [PRINTS, cut("a", 9)], [cut("a", 9)], []),
+        ([PRINTS, cut("b")], [cut("b")], [], [PRINTS]),
+        # A line moved and was edited, or its function was renamed; a line that nobody knows is no line.
+        ([PRINTS], [cut("a", 9, "x")], [], []),
+        ([PRINTS], [cut("b", 9)], [], []),
+        ([PRINTS], [cut("b", 9, "x")], [cut("b", 9, "x")], [PRINTS]),
+        ([PRINTS], [cut("a", 9, "x", reason="item")], [cut("a", 9, "x", reason="item")], [PRINTS]),
+        ([cut("a", code="")], [cut("b", 9, "")], [cut("b", 9, "")], [cut("a", code="")]),
+        # An older record names the file alone: any break in it may be the same.
+        ([UNKNOWN], [cut("b", 9, "x")], [], []),
+        ([UNKNOWN], [cut("b", 9, "x", file="net.py")], [cut("b", 9, "x", file="net.py")], [UNKNOWN]),
+        ([UNKNOWN], [NAMELESS, cut("b", 9, "x")], [NAMELESS, cut("b", 9, "x")], []),
+    ],
+)
+def test_what_recorded_alike_is_the_same_break(
+    before: list[GraphBreak], after: list[GraphBreak], added: list[GraphBreak], gone: list[GraphBreak]
+) -> None:
+    """The closest record is the same break: at its place, in its function, of its line, in its file."""
+    assert list_records(before, after) == (added, gone)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "added", "gone"),
+    [
+        # Beside the same line of a function another line is new, however torch words the reason.
+        ([PRINTS], [cut("a", reason="item"), cut("a", 9, "x")], [cut("a", 9, "x")], []),
+        ([PRINTS], [cut("a", 9, "x", reason="item")], [], []),
+        ([PRINTS], [cut("b", 9, reason="item")], [], []),
+        ([PRINTS], [cut("b", 9, "x")], [cut("b", 9, "x")], [PRINTS]),
+        ([cut("a", code="")], [cut("b", 9, "")], [cut("b", 9, "")], [cut("a", code="")]),
+    ],
+)
+def test_what_is_recorded_otherwise_is_the_same_break(
+    before: list[GraphBreak], after: list[GraphBreak], added: list[GraphBreak], gone: list[GraphBreak]
+) -> None:
+    """Under another release the closest record is that of its line, else of its function or its code."""
+    assert list_records(before, after, across=True) == (added, gone)
+
+
+def test_a_new_break_is_named_before_another_one_and_the_own_code_before_a_library() -> None:
+    """Reasons that the base did not have stand first, then lines of the measured code."""
+    library = cut("info", file="/usr/lib/python3.11/logging/__init__.py", code="self._log()")
+    item = cut("c", code="x.item()", reason="item")
+    added, _ = list_records([PRINTS], [library, cut("d", code="y"), PRINTS, item])
+    assert added == [item, cut("d", code="y"), library]
+
+
+def list_records(
+    before: list[GraphBreak], after: list[GraphBreak], *, across: bool = False
+) -> tuple[list[GraphBreak | Recompile], ...]:
+    """The records that are new and those that are gone."""
+    old, new = (Compiled(graph_breaks=tuple(side)) for side in (before, after))
+    changes = list_changes(replace(EVIDENCE, other_stack=across), old, new, BREAKS)
+    assert changes is not None
+    return tuple([site.record for site in change] for change in changes)
+
+
+def test_a_function_of_the_same_name_in_another_file_breaks_anew() -> None:
+    """A print in ``f`` of a.py is gone, and another one in ``f`` of b.py is new."""
+    old, new = cut("f", file="a.py"), cut("f", file="b.py", code="print(x)")
+    verdict = ab((old,), (new, cut("h", 9, "x.sum()")), ("on", "on"))
+    assert describe_causes(verdict, Code.GRAPH_BREAK) == [
+        "New graph break at b.py:7: print",
+        "New graph break at model.py:9: print",
+    ]
 
 
 def test_a_base_that_differs_from_trial_to_trial_proves_nothing() -> None:

@@ -2,10 +2,11 @@
 
 import pytest
 
+from gate.decide.conclude.accept import list_set_apart
 from gate.records.cases import Metric, Quarantine
 from gate.records.verdict import Outcome, Status
 from gate.report import render
-from tests.make import TODAY, Situation, decide, find_row, make_failure
+from tests.make import TODAY, Situation, decide, find_row, make_failure, make_row
 from tests.words import describe_comparison, describe_steps, write_notes, write_opening
 
 ID = "mlp/inference-float32-smoke-default"
@@ -108,6 +109,27 @@ def test_quiet_quarantine_says_so() -> None:
     verdict = decide(Situation(before=same, after=same), quarantine=(make_entry(metric=None),))
     assert write_notes(verdict)[-1].endswith("Now: none of 2 comparisons is worse.")
     assert verdict.outcome is Outcome.NOTHING_COMPARED
+
+
+@pytest.mark.parametrize(
+    ("votes", "expected"),
+    [
+        (("apart", "apart"), (ID,)),
+        (("apart", "decides"), ()),
+        (("decides", "apart"), ()),
+        (("apart", "shown"), (ID,)),
+        (("shown", "shown"), ()),
+    ],
+)
+def test_a_case_is_set_apart_where_all_that_may_decide_is(
+    votes: tuple[str, ...], expected: tuple[str, ...]
+) -> None:
+    """It is set apart where what would decide is in quarantine; what is only shown does not count."""
+    rows = [
+        make_row(ID, metric, decides=vote == "decides", quarantined=vote == "apart")
+        for metric, vote in zip((Metric.GRAPH_BREAKS, Metric.RECOMPILES), votes, strict=True)
+    ]
+    assert list_set_apart(rows) == expected
 
 
 def test_the_report_shows_it() -> None:

@@ -11,6 +11,7 @@ from gate.decide.stats import (
     NOTHING_KNOWN,
     Variance,
     compute_hodges_lehmann,
+    compute_median_without,
     compute_priors,
     compute_variance,
     compute_winsorized_variance,
@@ -32,7 +33,8 @@ def test_variance_by_hand() -> None:
 
 
 def test_pooled_variance_weighs_by_degrees_of_freedom() -> None:
-    """(4 x 1 + 1 x 6) / 5 = 2."""
+    """(4 x 1 + 1 x 6) / 5 = 2; of what nobody knows nothing is known."""
+    assert pool_variances(NOTHING_KNOWN, NOTHING_KNOWN) == NOTHING_KNOWN
     assert Variance(value=2.0, df=5.0) == pool_variances(
         Variance(value=1.0, df=4.0), Variance(value=6.0, df=1.0)
     )
@@ -45,6 +47,7 @@ def test_pooled_variance_weighs_by_degrees_of_freedom() -> None:
         pytest.param((1.0,), 8.0, Variance(value=1 / (35 / 36) ** 3, df=4.0), id="eight"),
         pytest.param((1.0, 3.0, 2.0), 4.0, Variance(value=2 / (17 / 18) ** 3, df=6.0), id="three cases"),
         pytest.param((1.0,) * 11, 4.0, Variance(value=1 / (17 / 18) ** 3, df=LEARNED_DF), id="eleven cases"),
+        pytest.param((1.0,) * 8, 1.0, Variance(value=1 / (7 / 9) ** 3, df=4.0), id="of two trials each"),
         pytest.param((1.0,) * 4, 0.0, ASSUMED, id="cases of one trial"),
     ],
 )
@@ -53,6 +56,29 @@ def test_prior_by_hand(variances: Sequence[float], df: float, expected: Variance
     by_case = {str(number): Variance(value=value, df=df) for number, value in enumerate(variances)}
     prior = compute_priors({**by_case, "own": Variance(value=9.0, df=20.0)})["own"]
     assert (prior.value, prior.df) == (pytest.approx(expected.value), expected.df)
+
+
+@pytest.mark.parametrize(
+    ("ordered", "value", "expected"),
+    [
+        ((1.0, 2.0, 4.0, 8.0), None, 3.0),
+        ((1.0, 2.0, 4.0), None, 2.0),
+        ((1.0, 2.0, 4.0, 8.0), 1.0, 4.0),
+        ((1.0, 2.0, 4.0, 8.0), 2.0, 4.0),
+        ((1.0, 2.0, 4.0, 8.0), 4.0, 2.0),
+        ((1.0, 2.0, 4.0, 8.0), 8.0, 2.0),
+        ((1.0, 2.0, 4.0), 1.0, 3.0),
+        ((1.0, 2.0, 4.0), 2.0, 2.5),
+        ((1.0, 2.0, 4.0), 4.0, 1.5),
+        ((1.0, 2.0), 1.0, 2.0),
+        ((1.0, 2.0), 2.0, 1.0),
+    ],
+)
+def test_median_of_the_others_by_hand(
+    ordered: tuple[float, ...], value: float | None, expected: float
+) -> None:
+    """Of an even number the mean of the middle two."""
+    assert compute_median_without(ordered, value) == expected
 
 
 @pytest.mark.parametrize("df", [2, 4, 9])

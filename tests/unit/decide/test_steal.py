@@ -38,6 +38,8 @@ def make_run(shares: Sequence[float], seconds: float = 10.0) -> Run:
     [
         pytest.param((0.08, 0.07, 0.09, 0.06, 0.10), 0, id="about as much of each"),
         pytest.param((0.05, 0.05, 0.11, 0.05, 0.05), 1, id="more than twice as much of one"),
+        pytest.param((0.05, 0.05, 0.10, 0.05, 0.05), 0, id="twice as much of one"),
+        pytest.param((0.06, 0.06, 0.14, 0.00, 0.00), 1, id="by the median of those that lost some"),
         pytest.param((0.00, 0.01, 0.08, 0.00, 0.01), 1, id="little of most"),
         pytest.param((0.16, 0.16, 0.16, 0.16, 0.16), 5, id="more than 15 %"),
         pytest.param((0.15, 0.15, 0.15, 0.15, 0.15), 0, id="15 %"),

@@ -180,12 +180,49 @@ def test_a_scope_is_compared_with_the_same_case_only(change: dict[str, Any]) -> 
     )
 
 
-@pytest.mark.parametrize("side", ["whole", "part"])
+def test_a_cold_compile_may_take_less_than_a_second_and_no_time() -> None:
+    """Of 0.5 s one that was no longer than a later call is nothing."""
+    blocks = replace(CNN, id="a/blocks", kind=Kind.SCOPE, settings={"part": "blocks"})
+    whole = measure(CNN, warm_speedup=2.0, cold_compile_time=0.5)
+    part = measure(blocks, warm_speedup=2.0, cold_compile_time=-0.1)
+
+    _, row = summarize_suite((CNN, blocks), (*whole, *part)).scopes
+    assert (row.cold_compile_s, row.cold_ratio) == (0.0, 0.0)
+
+
+def test_a_mode_whose_cold_compile_takes_no_time_pays_at_once() -> None:
+    """It was no longer than a later call."""
+    tuned = replace(CNN, id="a/max", mode=Mode.MAX_AUTOTUNE)
+    times = {"warm_speedup": 2.0, "eager_latency": 0.004, "compiled_latency": 0.002}
+    measured = measure(tuned, **times, cold_compile_time=-0.1)
+
+    _, row = summarize_suite((CNN, tuned), (*FAST, *measured)).modes
+    assert (row.cold_compile_s, row.break_even_calls) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("lack", ["eager_latency", "compiled_latency", "cold_compile_time"])
+def test_a_case_without_all_of_its_times_is_not_said_never_to_pay(lack: str) -> None:
+    """Nor has its mode a row, without which the other one is alone."""
+    tuned = replace(CNN, id="a/max", mode=Mode.MAX_AUTOTUNE)
+    times = {"eager_latency": 0.001, "compiled_latency": 0.002, "cold_compile_time": 5.0}
+    del times[lack]
+    measured = measure(tuned, warm_speedup=0.5, **times)
+
+    summary = summarize_suite((CNN, tuned), (*FAST, *measured))
+    assert [(row.mode, row.never_paid) for row in summary.rows if not row.family] == [
+        (Mode.DEFAULT, 0),
+        (Mode.MAX_AUTOTUNE, 0),
+    ]
+    assert summary.modes == ()
+
+
+@pytest.mark.parametrize("side", ["whole", "part", "all of the whole"])
 def test_a_scope_without_a_cold_compile_has_no_row(side: str) -> None:
     """Without a cold compile of each side, longer than later calls, there is no row."""
     blocks = replace(CNN, id="a/blocks", kind=Kind.SCOPE, settings={"part": "blocks"})
     values = {"warm_speedup": 2.0, "cold_compile_time": 6.0}
     whole = measure(CNN, **(values | ({"cold_compile_time": 0.0} if side == "whole" else {})))
+    whole = whole[:1] if side == "all of the whole" else whole
     part = measure(blocks, **({"warm_speedup": 2.0} if side == "part" else values))
 
     assert summarize_suite((CNN, blocks), (*whole, *part)).scopes == ()

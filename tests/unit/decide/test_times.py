@@ -162,11 +162,15 @@ def test_a_compile_is_convicted_by_more_work_and_cleared_by_the_same(
     [
         pytest.param(Work(), (True, True), (False, False), id="nothing known"),
         pytest.param(Work(calls=0.0197), (False, False), (True, True), id="1.99 % more calls"),
+        pytest.param(Work(calls=math.log1p(0.02)), (False, False), (True, True), id="2 % more calls"),
         pytest.param(Work(calls=0.0199), (True, True), (False, False), id="2.01 % more calls"),
         pytest.param(Work(calls=-0.5), (False, False), (True, True), id="fewer calls"),
         pytest.param(Work(calls=0.0, counts=True), (True, True), (False, False), id="another counter"),
         pytest.param(
             Work(calls=0.0, processor=0.139), (False, False), (True, True), id="14.9 % more CPU time"
+        ),
+        pytest.param(
+            Work(calls=0.0, processor=math.log1p(0.15)), (False, False), (True, True), id="15 % more CPU time"
         ),
         pytest.param(
             Work(calls=0.0, processor=0.140), (True, False), (False, True), id="15.1 % more CPU time"

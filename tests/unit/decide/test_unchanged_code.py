@@ -54,12 +54,14 @@ def test_a_report_says_whose_code_changed(run: Run, sentence: str) -> None:
 
 
 def test_what_is_not_shown_to_be_the_same_is_not() -> None:
-    """Code is not the same with an unknown digest, another pair that differs, or a failure."""
+    """It may differ with an unknown digest, a failure, or a pair that differs or has other code."""
     run = run_target(("norm", "", ""), ("mlp", "b", "b"), ("conv", "c", "c"))
     other = replace(run.trials[2], index=2, identity=CodeIdentity(digest="d"))
     alone = replace(run.trials[4], pairing=Pairing.ALONE, identity=CodeIdentity(digest="e"))
     assert find_unchanged_code(replace(run, trials=(*run.trials, alone))) == {"mlp/x", "conv/x"}
     assert find_unchanged_code(replace(run, trials=(*run.trials, other))) == {"conv/x"}
+    both = [replace(trial, index=2, identity=CodeIdentity(digest="d")) for trial in run.trials[2:4]]
+    assert find_unchanged_code(replace(run, trials=(*run.trials, *both))) == {"conv/x"}
     failure = make_failure("conv/x", "", trial=2, kind=FailureKind.ERROR)
     assert find_unchanged_code(replace(run, failures=(failure,))) == {"mlp/x"}
 

@@ -8,14 +8,15 @@ import pytest
 
 from gate.check.schedule import rank_suspect
 from gate.decide.constants import LOOKS
+from gate.decide.judge.counted import Repeats
 from gate.decide.judge.pairs import Screened
 from gate.decide.side_by_side import decide_side_by_side, gather_judged, judge_pairs, list_unsettled
 from gate.decide.suspects import Suspect
 from gate.metrics import DECIDING, LEADING
-from gate.records.cases import Metric, Policy
+from gate.records.cases import Metric, Policy, Quarantine
 from gate.records.run import Run, Shard
 from gate.records.verdict import Reason, Status
-from tests.make import POLICY, PairedCase, find_row, make_acceptance, pair_up
+from tests.make import POLICY, TODAY, PairedCase, find_row, make_acceptance, pair_up
 
 from .one_case import BREAKS, CASE, COLD, LATENCY, WARM, fail
 
@@ -147,9 +148,12 @@ def test_a_convicted_case_needs_no_more_pairs() -> None:
     assert (asked.metrics, asked.convicted) == ((COLD,), True)
 
 
-@pytest.mark.parametrize(("slower", "thorough", "times"), [(1.3, False, 1), (0.9, False, 2), (1.3, True, 2)])
+@pytest.mark.parametrize(
+    ("slower", "thorough", "times"),
+    [(1.3, False, 1), (0.946, False, 1), (0.926, False, 2), (0.9, False, 2), (1.3, True, 2)],
+)
 def test_no_compile_is_timed_while_calls_look_slower(slower: float, *, thorough: bool, times: int) -> None:
-    """After one pair 30 % slower two more without compiles convict."""
+    """After one pair 30 % slower two more without compiles convict; so after 4.5 %, but not 2.3 %."""
     run, policy = two_cases(head=slower, pairs=1)
     suspect = Suspect(case_id="loud/x", metrics=(LATENCY, COLD), thorough=thorough)
     (asked,) = list_unsettled(run, policy, [suspect])
@@ -181,6 +185,15 @@ def test_compiles_wait_where_stored_values_see_slower_calls(
     assert [left.metrics for left in list_unsettled(run, POLICY, [suspect])] == expected
 
 
+def test_a_first_pair_measures_what_is_asked_for() -> None:
+    """Python calls are not counted with a compile that did not wait."""
+    screened = Screened(slower=True)
+    suspect = Suspect(case_id=CASE, metrics=(LATENCY, COLD), screened=screened, thorough=True)
+    assert [left.metrics for left in list_unsettled(pair_up(PairedCase(pairs=0)), POLICY, [suspect])] == [
+        (LATENCY, COLD)
+    ]
+
+
 def test_calls_of_a_compile_that_waited_are_counted_with_it() -> None:
     """Stored values showed them the same, so only the cold compile is suspect."""
     run = pair_up(PairedCase(pairs=3, full=0))
@@ -194,6 +207,8 @@ def test_a_first_conviction_can_end_the_search() -> None:
     suspects = [Suspect(case_id=name, metrics=(LATENCY,)) for name in ("calm/x", "loud/x")]
     assert [suspect.case_id for suspect in list_unsettled(run, policy, suspects)] == ["loud/x"]
     assert list_unsettled(run, policy, suspects, fail_fast=True) == ()
+    run, policy = two_cases(slower=1.0, pairs=1)
+    assert len(list_unsettled(run, policy, suspects, fail_fast=True)) == 1
 
 
 @pytest.mark.parametrize(("pairs", "expected"), [(1, [(LATENCY,)]), (2, [(LATENCY,)]), (3, [])])
@@ -217,6 +232,8 @@ def test_a_convicted_case_goes_on_until_its_latency_had_three_pairs(
         (3, 2, {BREAKS: 1.0, COLD: 20.0, LATENCY: 0.030}, set()),
         (3, 3, {BREAKS: 1.0, COLD: 20.0}, set()),
         (6, 3, {BREAKS: 1.0, LATENCY: 0.013}, set()),
+        (3, 2, {BREAKS: 1.0, LATENCY: 0.0102}, {LATENCY, COLD}),
+        (3, 3, {BREAKS: 1.0, COLD: 11.5}, set()),
     ],
 )
 def test_compiles_of_a_case_that_counts_alone_convict_are_timed_in_three_pairs(
@@ -253,13 +270,31 @@ def test_a_compile_that_waited_for_slower_calls_is_timed_though_memory_convicts(
     assert {metric for left in unsettled for metric in left.metrics} == open_metrics
 
 
-def test_what_is_accepted_convicts_nobody() -> None:
-    """With slower calls accepted the compile is measured on."""
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"acceptances": (make_acceptance(LATENCY, 0.5, case=CASE),)},
+        {"quarantine": (Quarantine(case=CASE, metric=LATENCY, owner="a", reason="b", expires=TODAY),)},
+    ],
+    ids=["accepted", "quarantined"],
+)
+def test_what_decides_nothing_convicts_nobody(rules: dict[str, Any]) -> None:
+    """With slower calls accepted or quarantined the compile is measured on."""
     run = pair_up(PairedCase(pairs=6, full=1, head={LATENCY: 0.013, COLD: 20.0}))
-    taken = make_acceptance(LATENCY, 0.5, case=CASE, author="a", expires=POLICY.today)
     suspect = Suspect(case_id=CASE, metrics=(LATENCY, COLD))
-    (asked,) = list_unsettled(run, replace(POLICY, acceptances=(taken,)), [suspect])
-    assert asked.metrics == (COLD,)
+    (asked,) = list_unsettled(run, replace(POLICY, **rules), [suspect])
+    assert (asked.metrics, asked.convicted) == ((COLD,), False)
+
+
+@pytest.mark.parametrize(("head", "convicted"), [({BREAKS: 1.0}, True), ({COLD: 20.0}, False)])
+def test_a_count_convicts_though_nobody_asked_for_it(
+    head: Mapping[Metric, float], *, convicted: bool
+) -> None:
+    """A time that was not asked for got no pairs of its own, and convicts nobody."""
+    run = pair_up(PairedCase(pairs=4, full=3, spread=(0.1, -0.1, 0.01, 0.03), head=head))
+    suspects = [Suspect(case_id=CASE, metrics=(LATENCY, WARM), thorough=True)]
+    (asked,) = list_unsettled(run, POLICY, suspects)
+    assert asked.convicted is convicted
 
 
 @pytest.mark.parametrize(("seen", "expected"), [({BREAKS: Status.REGRESSED}, []), ({}, [(BREAKS,)])])
@@ -291,11 +326,24 @@ def test_the_same_count_in_trial_and_pair_is_certain(
         ({}, False, []),
         ({"slower": 1.0}, False, ["loud/x"]),
         ({"head": 1.2}, False, ["loud/x"]),
+        ({"head": 1.045}, False, ["loud/x"]),
+        ({"head": 1.02}, False, []),
         ({"pairs": 1}, False, ["loud/x"]),
+        ({"pairs": 0}, False, ["loud/x"]),
         ({"cold": 1.2}, False, ["loud/x"]),
         ({}, True, ["loud/x"]),
     ],
-    ids=["waits", "nothing is red", "looks slower", "one pair", "compiles look longer", "thorough"],
+    ids=[
+        "waits",
+        "nothing is red",
+        "looks slower",
+        "by 5 %",
+        "by 2.5 %",
+        "one pair",
+        "no pair",
+        "compiles look longer",
+        "thorough",
+    ],
 )
 def test_a_case_that_looks_no_slower_waits_once_another_is_convicted(
     otherwise: dict[str, Any], thorough: bool, expected: list[str]
@@ -343,3 +391,67 @@ def test_what_got_better_in_a_pair_asks_for_no_further_one() -> None:
     assert list_unsettled(run, POLICY, [suspect]) == ()
     (asked,) = list_unsettled(run, POLICY, [replace(suspect, thorough=True)])
     assert asked.metrics == (BREAKS,)
+
+
+@pytest.mark.parametrize(
+    ("metric", "base", "head", "seen", "expected"),
+    [
+        (BREAKS, 1.0, 0.0, {BREAKS: Status.REGRESSED}, [(BREAKS,)]),  # stored values show it worse
+        (Metric.DRIFT, 0.1, 0.7, {}, [(Metric.DRIFT,)]),
+        (Metric.COMPILE_PEAK_MEMORY, 1e9, 2e9, {}, []),  # decides nothing
+    ],
+)
+def test_what_one_pair_shows_otherwise_is_counted_again(
+    metric: Metric,
+    base: float,
+    head: float,
+    seen: Mapping[Metric, Status],
+    expected: list[tuple[Metric, ...]],
+) -> None:
+    """What got worse, unasked, or better than stored values show, where it decides."""
+    run = pair_up(PairedCase(pairs=1, base={metric: base}, head={metric: head}))
+    suspect = Suspect(case_id=CASE, metrics=(BREAKS,), screened=Screened(seen=seen))
+    assert [left.metrics for left in list_unsettled(run, POLICY, [suspect])] == expected
+
+
+@pytest.mark.parametrize(("pairs", "expected"), [(13, [(LATENCY,)]), (16, [])])
+def test_after_sixteen_pairs_none_is_asked_for(pairs: int, expected: list[tuple[Metric, ...]]) -> None:
+    """Calls 2.9 % slower are open with any number of pairs."""
+    run = pair_up(PairedCase(pairs=pairs, head={LATENCY: 0.01029}))
+    suspect = Suspect(case_id=CASE, metrics=(LATENCY,))
+    assert [left.metrics for left in list_unsettled(run, POLICY, [suspect])] == expected
+
+
+def test_what_is_stored_tells_which_counts_flicker() -> None:
+    """Stored breaks of unchanged code differed, so those of pairs may."""
+    screened = Screened(repeats={BREAKS: Repeats(differs=True)})
+    suspects = [Suspect(case_id=CASE, metrics=(LATENCY,), screened=screened)]
+    assert gather_judged(pair_up(PairedCase()), POLICY, suspects)[1].counts.varied == {BREAKS}
+    assert gather_judged(pair_up(PairedCase()), POLICY)[1].counts.varied == frozenset()
+
+
+def test_pairs_judge_all_that_was_asked_for_and_every_count() -> None:
+    """Without suspects all that was measured; with one its times, and counts and memory."""
+    run = pair_up(PairedCase())
+    counts = {CALLS, BREAKS, Metric.PEAK_MEMORY}
+    times = {LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP, COLD, WARM, Metric.BREAK_EVEN_CALLS}
+    assert {row.metric for row in judge_pairs(run, POLICY)} == counts | times
+    suspects = [Suspect(case_id=CASE, metrics=(LATENCY,))]
+    assert {row.metric for row in judge_pairs(run, POLICY, suspects)} == counts | {LATENCY}
+
+
+@pytest.mark.parametrize(
+    ("paired_cases", "tests"),
+    [
+        ([PairedCase()], 4),
+        ([PairedCase(), PairedCase(case_id="mlp/y")], 8),
+        ([PairedCase(), PairedCase(case_id="mlp/y", full=0)], 6),
+        ([PairedCase(full=0)], 1),
+    ],
+)
+def test_the_error_budget_is_for_the_times_that_pairs_measured(
+    paired_cases: list[PairedCase], tests: int
+) -> None:
+    """Three times a case, or the latency alone; and memory of each case where it was measured at all."""
+    rules = gather_judged(pair_up(*paired_cases), POLICY)[1]
+    assert rules.counts.alpha == pytest.approx(0.01 / tests)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gate.decide.conclude.coverage import Coverage, measure_coverage
+from gate.decide.conclude.coverage import Coverage, is_unconfirmed, list_uncompared, measure_coverage
 from gate.decide.conclude.exit_codes import FailOn, compute_exit_code
 from gate.decide.conclude.outcome import list_open
 from gate.decide.evidence.gather import list_short
@@ -19,8 +19,8 @@ from gate.metrics import SPECS
 from gate.records.cases import AbsoluteLimit, Acceptance, Metric, Override, Policy, Threshold
 from gate.records.codes import Code
 from gate.records.facts import Fact
-from gate.records.run import CaseFailure, FailureKind
-from gate.records.verdict import MachineShift, Outcome, Reason, Status, Verdict
+from gate.records.run import CaseFailure, FailureKind, Shard
+from gate.records.verdict import Estimate, MachineShift, Outcome, Reason, Status, Verdict
 from tests.hosts import CPU_HOST, CUDA_HOST
 from tests.make import (
     POLICY,
@@ -36,6 +36,7 @@ from tests.make import (
     make_run,
     make_stored,
     make_trials,
+    make_verdict,
     pair_up,
     state,
 )
@@ -303,13 +304,21 @@ def test_controls_never_fail() -> None:
     ],
 )
 def test_exit_codes(outcome: Outcome, inconclusive: int, regression: int, is_whole: bool) -> None:
-    """`regression` ignores INCONCLUSIVE, `never` everything, `new` fails a PASS that lacks a baseline."""
+    """`regression` ignores INCONCLUSIVE, `never` everything, `new` fails a PASS that lacks a baseline.
+
+    An accepted lack of baselines turns that failure, and no other, into 0.
+    """
     coverage = Coverage(comparisons=2, judged=2 if is_whole else 1)
     new = 3 if outcome is Outcome.PASS and not is_whole else inconclusive
     assert compute_exit_code(outcome, FailOn.NEW, coverage) == new
     assert compute_exit_code(outcome, FailOn.INCONCLUSIVE, coverage) == inconclusive
     assert compute_exit_code(outcome, FailOn.REGRESSION, coverage) == regression
     assert compute_exit_code(outcome, FailOn.NEVER, coverage) == ExitCode.PASS
+    accepted = {
+        fail_on: compute_exit_code(outcome, fail_on, coverage, is_lack_accepted=True) for fail_on in FailOn
+    }
+    assert accepted[FailOn.NEW] == (0 if new == 3 else new)
+    assert accepted[FailOn.INCONCLUSIVE] == (0 if inconclusive == 3 else inconclusive)
 
 
 def test_a_pass_over_part_of_the_plan_says_which_part() -> None:
@@ -345,6 +354,66 @@ def test_undecided_cases_are_those_that_trials_can_settle() -> None:
     unstable = Situation(case_id="b/x", before={BREAKS: (0.0, 1.0)}, after={BREAKS: (1.0,)})
     thin = Situation(case_id="c/x", before={LATENCY: FIVE[:2]}, after={LATENCY: (0.02,)})
     assert {row.case_id for row in list_open(decide(suspect, unstable, thin))} == {"a/x", "b/x"}
+
+
+CONVICTED = make_row(CASE, BREAKS, candidate=Estimate(centre=1.0, low=None, high=None, noise=None, n=1))
+TWO_TRIALS = Estimate(centre=1.0, low=1.0, high=1.0, noise=0.0, n=2)
+FLICKERING = Estimate(centre=0.5, low=0.0, high=1.0, noise=0.5, n=2)
+UNSETTLED: dict[str, Any] = {"status": Status.INCONCLUSIVE, "reason": Reason.UNSETTLED}
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_open"),
+    [
+        ({}, True),
+        ({"decides": False}, False),
+        ({"candidate": TWO_TRIALS}, False),
+        ({"candidate": None}, False),
+        ({"status": Status.IMPROVED}, False),
+        (UNSETTLED, True),
+        ({**UNSETTLED, "decides": False}, False),
+        ({**UNSETTLED, "candidate": None}, True),
+        ({**UNSETTLED, "candidate": TWO_TRIALS}, True),
+        ({**UNSETTLED, "candidate": FLICKERING}, False),  # it does not repeat, as it should
+        ({**UNSETTLED, "candidate": FLICKERING, "metric": LATENCY}, True),
+        ({**UNSETTLED, "reason": Reason.SHARED_SHIFT}, True),
+        ({**UNSETTLED, "reason": Reason.FEW_TRIALS}, False),
+    ],
+)
+def test_what_more_trials_can_settle_is_open(changes: dict[str, Any], *, is_open: bool) -> None:
+    """A regression of one trial, and what is unsettled and does not differ between trials by itself."""
+    row = replace(CONVICTED, **changes)
+    verdict = make_verdict(row, outcome=Outcome.REGRESSION)
+    assert list_open(verdict) == ((row,) if is_open else ())
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, True),
+        ({"pairs": 3}, False),
+        ({"metric": BREAKS}, False),
+        ({"decides": False}, False),
+        ({"status": Status.IMPROVED}, False),
+        ({"status": Status.INCONCLUSIVE, "reason": Reason.UNPAIRED}, True),
+        ({"status": Status.INCONCLUSIVE, "reason": Reason.UNPAIRED, "metric": BREAKS}, False),
+        ({"status": Status.INCONCLUSIVE, "reason": Reason.UNPAIRED, "decides": False}, False),
+        ({"status": Status.INCONCLUSIVE, "reason": Reason.UNSETTLED}, False),
+    ],
+)
+def test_a_time_that_no_pair_confirmed_is_unconfirmed(changes: dict[str, Any], *, expected: bool) -> None:
+    """It decides, and stored values alone convict it, or no pair came."""
+    assert is_unconfirmed(replace(make_row(CASE, LATENCY), **changes)) is expected
+
+
+def test_what_was_not_compared_is_of_what_decides() -> None:
+    """Cases with something that decides and was not judged; of what decides nothing all cases."""
+    judged, new = (make_row(CASE, LATENCY, status) for status in (Status.UNCHANGED, Status.NEW))
+    other, shown = replace(new, case_id="b/x"), replace(new, case_id="c/x", decides=False)
+    assert list_uncompared((judged, other, shown)) == ("b/x",)
+    assert list_uncompared((other, judged, new, other)) == ("b/x", CASE)
+    assert list_uncompared((shown,)) == ("c/x",)
+    assert list_uncompared((judged,)) == ()
 
 
 def test_regression_of_one_trial_is_measured_again() -> None:
@@ -508,11 +577,40 @@ def test_four_commands_are_suggested(count: int, more: list[tuple[Code, int]]) -
 
 
 def test_used_baselines_are_named() -> None:
-    """Provenance and environment id of the baselines are listed once each."""
-    verdict = decide(*(Situation(case_id=f"m{n}/x", before=SAME, after=SAME) for n in range(3)))
+    """Provenance and environment id of the baselines are listed once each; the first names the stack."""
+    hosts = [replace(CPU_HOST, packages={"numpy": version}) for version in ("1", "2", "3")]
+    verdict = decide(
+        *(Situation(case_id=f"m{n}/x", before=SAME, after=SAME, host=host) for n, host in enumerate(hosts))
+    )
+    assert verdict.base_environment == hosts[0]
     assert [provenance.commit for provenance in verdict.baseline_provenance] == ["abc"]
     assert len(verdict.baseline_environments) == 1
     assert verdict.trials == 3
+
+
+@pytest.mark.parametrize(
+    ("latency", "cases", "expected"),
+    [
+        (0.022, None, Status.INCONCLUSIVE),
+        (0.025, None, Status.REGRESSED),
+        (0.025, 2, Status.REGRESSED),
+        (0.025, 4, Status.INCONCLUSIVE),
+        (0.029, 4, Status.REGRESSED),
+    ],
+)
+def test_a_run_has_the_error_budget_of_its_share_of_all_cases(
+    latency: float, cases: int | None, expected: Status
+) -> None:
+    """Two cases of a plan of four have half of it; a whole run has all of it."""
+    values: dict[str, Any] = {
+        "before": {LATENCY: (0.008, 0.009, 0.01, 0.011, 0.012)},
+        "after": {LATENCY: (latency,)},
+    }
+    situations = [Situation(case_id=name, **values) for name in "ab"]
+    shard = Shard(number=1, of=2, cases=cases) if cases else None
+    run = replace(make_measured(*situations), shard=shard)
+    verdict = decide_verdict(run, make_stored(*situations), POLICY)
+    assert {row.status for row in verdict.comparisons} == {expected}
 
 
 def test_same_input_gives_the_same_verdict() -> None:
