@@ -1,12 +1,11 @@
 """What of a verdict leaves the machine that measured: enumerations, numbers and checked patterns.
 
 The file is untrusted, and a job with a token reads it. No field can hold a sentence: any text but a case
-id,
-place, commit or environment id is refused.
+id, place, commit or environment id is refused.
 """
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from gate.records.bounds import SHA, CaseId, EnvironmentId, Natural, NotNegative, Pattern
@@ -50,7 +49,7 @@ class Wordless(OneOf):
             for name, words in fact.names.items()
         )
         # Its row or cause has the case.
-        return named and not fact.cases and OneOf.holds(self, replace(fact, cases=("",)))
+        return named and not fact.cases and OneOf.holds(self, fact)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a stored file means by a key that it lacks, as an older one or one of another tool may."""
+"""What a file or message means by a key that it lacks, as an older one or one of another tool may."""
 
 import dataclasses
 import typing
@@ -7,8 +7,12 @@ from typing import Any
 
 import pytest
 
+from gate.check.work import Unit, UnitResult
 from gate.files.codec import BASELINE, BISECTION, CALIBRATION, RUN, SHOWN, VERDICT
+from gate.files.messages import ServerAnswer, ServerOrder
 from gate.records.cases import Case, DType, Kind, Mode, Task
+from gate.records.events import Progress
+from gate.records.protocol import Offer, Sampling, WorkerRequest, WorkerResult
 from gate.records.run import Baseline, CaseFailure, Extent, Pairing, Run, Trial
 from gate.records.shown import ShownFailure
 from gate.records.verdict import Tally
@@ -31,6 +35,10 @@ DEFAULTS: dict[type[Any], dict[str, object]] = {
     CaseFailure: {"arm": "head"},
     ShownFailure: {"arm": "head"},
     Tally: {"finished": True},
+    WorkerResult: {"drift_definition": 1},
+    Sampling: {"super_blocks": 15, "block_s": 0.010, "warmup_s": 0.2, "max_rounds_s": 20.0, "drift_seeds": 2},
+    WorkerRequest: {"warms_up": True, "channel": -1},
+    ServerOrder: {"channel": -1},
 }
 
 
@@ -55,7 +63,10 @@ def list_defaults(record: type[Any]) -> dict[str, object]:
     return defaults
 
 
-RECORDS = {record.__name__: record for kind in KINDS for record in list_records(kind.record)}
+# What is sent between processes, and shown as it goes, beside what files are made of.
+SENT = (WorkerRequest, WorkerResult, Offer, ServerOrder, ServerAnswer, Unit, UnitResult, Progress)
+ROOTS = (*(kind.record for kind in KINDS), *SENT)
+RECORDS = {record.__name__: record for root in ROOTS for record in list_records(root)}
 
 
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
