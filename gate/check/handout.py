@@ -179,8 +179,8 @@ class Call:
         pace = self._pace if case_run.trials else Pace(case_run.cases)
         seconds = [self._work.predict_s(case_run, slot, pace) for slot in self._work.list_slots(case_run)]
         further = [self._work.predict_s(case_run, slot, pace) for slot in self._work.foresee_slots(case_run)]
-        is_known = bool(self._trials.get(case_id))
-        left = _Left(slots=len(seconds), seconds=sum(seconds) + sum(further), is_known=is_known)
+        left_s, is_known = sum(seconds) + sum(further), bool(case_run.trials)
+        left = _Left(slots=len(seconds), seconds=left_s, is_known=is_known)
         self._ahead.put(case_id, left if seconds else None)
         return bool(seconds)
 
@@ -204,7 +204,8 @@ class Call:
 
     def _hand_out(self) -> None:
         lanes, at_work, paired = self._lanes, self._lanes.at_work, self._work.paired
-        for lane in self._living:
+        # A lane begins its own cases before one without any may take them.
+        for lane in sorted(self._living, key=lambda lane: not self._queues.has_fresh(lane)):
             while lane not in at_work and (case_id := self._queues.take(lane)) is not None:
                 case_run = self._cut(case_id)
                 slot = self._work.list_slots(case_run)[0]

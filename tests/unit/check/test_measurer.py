@@ -175,19 +175,44 @@ def test_pairs_for_later_go_to_idle_lanes() -> None:
     assert len(list_places(run, "m1/x")) == 1
 
 
-def test_pairs_prefer_the_lane_of_the_trial() -> None:
-    """A pair runs on its trial's lane, which has the caches, unless that is busy."""
-    subjects = make_subjects(8)
+@pytest.mark.parametrize(
+    ("name", "places", "lane"),
+    [
+        ("m0", ["GPU-1"], "GPU-1"),
+        ("m0", ["GPU-2"], "GPU-2"),
+        ("m1", ["GPU-1"], "GPU-1"),
+        ("m0", ["GPU-2", "GPU-1"], "GPU-1"),
+        ("m1", ["GPU-1", "GPU-2"], "GPU-1"),
+        ("m0", ["GPU-9"], "GPU-1"),
+        ("m1", ["GPU-9"], "GPU-2"),
+        ("m1", [], "GPU-2"),
+    ],
+)
+def test_pairs_prefer_the_lane_of_the_trial(name: str, places: list[str], lane: str) -> None:
+    """It has the caches, the first of two as well; without such a lane a case is where it would begin."""
+    subjects = make_subjects(2)
+    assert [choose_lane(subject.case.id, make_places(2)) for subject in subjects] == ["GPU-1", "GPU-2"]
     engine = make_engine(2, subjects)
-    fleet = make_fleet(engine)
-    run = measure(fleet, plan(subjects))
-    (name,) = list_places(run, "m3/x")
-    run = fleet.add_pairs(run, [need("m3", 2)], math.inf)
-    assert list_places(run, "m3/x") == [name]
-    together = [subject for subject in subjects if list_places(run, subject.case.id) == [name]][:2]
-    started_s = engine.now_s
-    fleet.add_pairs(run, [need(subject.name, 2) for subject in together], math.inf)
-    assert engine.now_s - started_s == FIRST_PAIR_S + NEXT_PAIR_S
+    trials = [
+        replace(make_trial(Subject(name=name), index), place=place)
+        for index, place in enumerate(places, start=1)
+    ]
+    run = make_fleet(engine).add_pairs(
+        replace(plan(subjects), trials=tuple(trials)), [need(name, 2)], math.inf
+    )
+    assert engine.asked == [(lane, f"{name}/x", 1), (lane, f"{name}/x", 2)]
+    assert run.pair_counts[f"{name}/x"] == 2
+
+
+def test_pairs_wait_for_no_busy_lane() -> None:
+    """Of two cases with trials on one lane the other lane takes one."""
+    subjects = make_subjects(2)
+    trials = tuple(replace(make_trial(subject, 1), place="GPU-2") for subject in subjects)
+    engine = make_engine(2, subjects)
+    needs = [need(subject.name, 2) for subject in subjects]
+    make_fleet(engine).add_pairs(replace(plan(subjects), trials=trials), needs, math.inf)
+    assert engine.now_s == FIRST_PAIR_S + NEXT_PAIR_S
+    assert engine.asked[:2] == [("GPU-2", "m0/x", 1), ("GPU-1", "m1/x", 1)]
 
 
 def lose(subjects: Sequence[Subject], lane: str, when_s: float, **fate: Any) -> tuple[FakeLanes, list[Event]]:
@@ -252,8 +277,8 @@ def test_a_case_that_waits_on_a_lane_that_is_lost_had_nothing_to_lose() -> None:
 def test_a_lane_is_lost_as_it_idles_and_another_never_opened() -> None:
     """The run records both lanes, and repeats nothing."""
     subjects = make_subjects(2)
-
-    answers = [Answer(lane="GPU-3", why="the host is gone"), Answer(lane="4 on b", why="no room")]
+    # Both cases are at home on the third lane, and the first one takes one of them.
+    answers = [Answer(lane="GPU-2", why="the host is gone"), Answer(lane="4 on b", why="no room")]
 
     class Telling(FakeLanes):
         def wait(self, limit_s: float) -> Answer | None:
@@ -264,7 +289,7 @@ def test_a_lane_is_lost_as_it_idles_and_another_never_opened() -> None:
     run = measure(make_fleet(engine), plan(subjects, trials=2))
     assert [(fact.code, fact.name("lane"), fact.numbers, fact.cases) for fact in run.lanes] == [
         (Code.LANE_LEFT_OUT, "4 on b", {}, ()),
-        (Code.LANE_GONE, "GPU-3 on host", {"lost_s": 0.0}, ()),
+        (Code.LANE_GONE, "GPU-2 on host", {"lost_s": 0.0}, ()),
     ]
     assert len(run.trials) == 4
 
@@ -494,6 +519,9 @@ def test_no_slot_is_begun_that_would_end_too_late() -> None:
     assert drop_places(rehearsed.trials) == drop_places(extended.trials)
     paired = fleet.add_pairs(extended, [need("m0", 2)], extended.wall_s + 1.0)
     assert paired.trials == extended.trials
+    # The second pair, which finds its code, would end in time: it is none without the first.
+    in_time_s = run.wall_s + (FIRST_PAIR_S + NEXT_PAIR_S) / 2
+    assert rehearse(subjects).add_pairs(run, [need("m0", 2)], in_time_s).trials == run.trials
     skipped = [event for event in events if isinstance(event, TrialSkipped)]
     slots = [(slot.case_id, slot.index, slot.paired) for slot in skipped]
     assert slots == [("m1/x", 2, False), ("m0/x", 1, True)]
@@ -569,6 +597,16 @@ def test_time_that_is_left() -> None:
     assert list_progress(events)[0].left_s == (30.0 + 60.0) * EXTENT_SHARES[Extent.COLD]
 
 
+def test_what_begins_anew_is_all_left() -> None:
+    """Of a case with a trial on a lane that is gone both trials are to come, on the pace of that one."""
+    events: list[Event] = []
+    gone = Trial(case_id=SHORT.id, index=1, stages_s={"rounds": 30.0}, place="GPU-9")
+    run = replace(plan([]), cases=(SHORT,), trials=(gone,), trials_planned=2)
+    engine = FakeLanes(places=make_places(2), measure=take_seconds)
+    measure(make_fleet(engine, observe=events.append), run)
+    assert list_progress(events)[0].left_s == 2 * 30.0 / 2
+
+
 def test_two_lanes_share_what_is_left() -> None:
     """Two lanes need half of the time."""
     events: list[Event] = []
@@ -604,6 +642,25 @@ def test_what_is_left_of_pairs() -> None:
     fleet.add_pairs(run, [replace(need("m0", 1), slower=True)], run.wall_s + 2 * NEXT_PAIR_S)
     first = list_progress(events)[0]  # one of m0 was measured before
     assert (first.left_s, first.is_limited) == (2 * NEXT_PAIR_S, False)
+
+
+def test_nothing_is_left_of_a_limit_that_is_over() -> None:
+    """The first pair took longer than expected; the second is not begun."""
+    subjects, events = make_subjects(2), list[Event]()
+
+    def measure_late(lane: str, unit: Unit) -> tuple[UnitResult, float]:
+        part, seconds = rehearse_unit(rehearse(subjects), lane, unit)
+        return part, seconds + 100.0
+
+    engine = FakeLanes(places=make_places(1), measure=measure_late)
+    fleet = make_fleet(engine, observe=events.append)
+    run = replace(
+        plan(subjects), trials=tuple(take_time(make_trial(subject, 1), TRIAL_S) for subject in subjects)
+    )
+    fleet.add_pairs(run, [need("m0", 1), need("m1", 1)], FIRST_PAIR_S)
+    (finished,) = [event.progress for event in events if isinstance(event, PairFinished)]
+    assert (finished.left_s, finished.is_limited) == (0.0, True)
+    assert [case_id for _, case_id, _ in engine.asked] == ["m0/x"]
 
 
 def test_one_lane_goes_round_the_pairs_that_are_needed_now() -> None:
