@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from gate.check.schedule import compute_error, has_enough_rounds
+from gate.check.schedule import _list_changes, compute_error, has_enough_rounds
 from gate.decide.constants import MIN_SUPER_BLOCKS
 
 
@@ -90,6 +90,20 @@ def test_a_super_block_counts_where_both_sides_have_an_undisturbed_pair() -> Non
     head[4] = base[7] = 0.0
     assert not has_enough_rounds(base, head, wanted=10, opened_s=math.inf, rounds_s=4.0)
     assert has_enough_rounds(base, head, wanted=9, opened_s=math.inf, rounds_s=4.0)
+
+
+def test_a_super_block_has_a_change_of_each_side() -> None:
+    """The mean of its two blocks' logarithms, eager's outside in the first one and inside in the second."""
+    base = [1.0, 10.0, 20.0, 2.0, 10.0, 1.0, 2.0, 20.0]
+    changes = [0.1, 0.3, 0.5, 0.3, -0.2, 0.7, 0.9, 0.0]
+    head = [time_s * math.exp(change) for time_s, change in zip(base, changes, strict=True)]
+    eager, compiled = _list_changes(base, head)
+    assert eager == pytest.approx([0.2, 0.8])
+    assert compiled == pytest.approx([0.4, -0.1])
+    base[0] = head[2] = head[4] = base[7] = 0.0  # disturbed
+    eager, compiled = _list_changes(base, head)
+    assert eager == pytest.approx([0.3, 0.8])
+    assert compiled == pytest.approx([0.3])
 
 
 def _swap(blocks: list[float]) -> list[float]:

@@ -254,10 +254,13 @@ def test_words_of_a_hundred_characters_are_still_compared() -> None:
 def test_any_plain_value_has_a_depth_limit() -> None:
     """Arguments may be any plain value, but not a bottomless one."""
     value: object = 1
-    for _ in range(40):
-        value = [value]
-    error = decode_error(Case, {"id": "a/b", "model": "a", "arguments": {"x": value}})
-    assert error.problem == "is nested deeper than 32 levels"
+    for _ in range(16):
+        value = {"of": [value]}
+    case = {"id": "a/b", "model": "a", "arguments": {"x": value}}
+    assert encode(decode(Case, case, "x"))["arguments"] == {"x": value}
+    for deeper in ([value], {"of": value}):
+        error = decode_error(Case, {**case, "arguments": {"x": deeper}})
+        assert error.problem == "is nested deeper than 32 levels"
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from gate.check.schedule import EVERY_METRIC, Content, Slot
 from gate.check.work import Unit, UnitResult
 from gate.files.codec import BASELINE, BISECTION, CALIBRATION, RUN, SHOWN, VERDICT
 from gate.files.messages import ServerAnswer, ServerOrder
-from gate.records.cases import Case, DType, Kind, Mode, Task
+from gate.records.cases import Acceptance, Case, DType, Kind, Mode, Policy, Task
 from gate.records.events import Progress
-from gate.records.protocol import Offer, Sampling, WorkerRequest, WorkerResult
+from gate.records.protocol import Offer, RoundPlan, Sampling, WorkerRequest, WorkerResult
 from gate.records.run import Baseline, CaseFailure, Extent, Pairing, Run, Trial
 from gate.records.shown import ShownFailure
 from gate.records.verdict import Tally
@@ -39,6 +40,9 @@ DEFAULTS: dict[type[Any], dict[str, object]] = {
     Sampling: {"super_blocks": 15, "block_s": 0.010, "warmup_s": 0.2, "max_rounds_s": 20.0, "drift_seeds": 2},
     WorkerRequest: {"warms_up": True, "channel": -1},
     ServerOrder: {"channel": -1},
+    Slot: {"metrics": EVERY_METRIC},
+    Acceptance: {"environment": "*"},
+    Policy: {"error_budget": 0.01, "times_judged": 1},
 }
 
 
@@ -63,9 +67,9 @@ def list_defaults(record: type[Any]) -> dict[str, object]:
     return defaults
 
 
-# What is sent between processes, and shown as it goes, beside what files are made of.
-SENT = (WorkerRequest, WorkerResult, Offer, ServerOrder, ServerAnswer, Unit, UnitResult, Progress)
-ROOTS = (*(kind.record for kind in KINDS), *SENT)
+# What is sent between processes, asked of a run, decided by and shown.
+SENT = (WorkerRequest, WorkerResult, Offer, RoundPlan, ServerOrder, ServerAnswer, Unit, UnitResult)
+ROOTS = (*(kind.record for kind in KINDS), *SENT, Slot, Content, Policy, Progress)
 RECORDS = {record.__name__: record for root in ROOTS for record in list_records(root)}
 
 
