@@ -266,14 +266,14 @@ def test_arms_load_at_once_where_nothing_is_tuned(ends: Ends, device: str, mode:
         while len(ends.pool.jobs) < begun:
             time.sleep(0.001)
         ends.find_peers()
-        for peer in ends.peers:
-            peer.sendall(b"no such layer\n")
+        for peer in ends.peers[:-1]:
+            peer.sendall(b"loaded\n")
+        ends.peers[-1].sendall(b"no such layer\n")
 
     with ThreadPoolExecutor(max_workers=1) as pool:
         pool.submit(fail)
         assert not turns._load_together(ends.workers, (job, job), ends.pool)
-    assert [worker.is_gone for worker in ends.workers][:1] == [True]
-    assert len(ends.workers) == begun
+    assert [worker.is_gone for worker in ends.workers] == [False, True][-begun:]
 
 
 @pytest.mark.parametrize(("super_block_s", "super_blocks"), [(0.004, 5 * MOST_ROUNDS), (1.0, 10), (9.0, 3)])
@@ -309,9 +309,17 @@ def test_both_run_as_many_super_blocks_as_the_time_allows_both(
 
 
 @pytest.mark.parametrize("gone", [(False, False), (True, False), (False, True), (True,)])
-def test_who_was_stopped_for_another_has_no_outcome(ends: Ends, gone: tuple[bool, ...]) -> None:
-    """Its own end says nothing of it; one that was never begun has none either."""
-    workers = ends.begin(len(gone))
+def test_who_was_stopped_for_another_has_no_outcome(
+    ends: Ends, monkeypatch: pytest.MonkeyPatch, gone: tuple[bool, ...]
+) -> None:
+    """It has 2 s to end, and its end says nothing of it; one that was never begun has none either."""
+    workers, given_s, end = ends.begin(len(gone)), list[float](), LiveWorker.end
+
+    def note_and_end(worker: LiveWorker, most_s: float) -> WorkerOutcome:
+        given_s.append(most_s)
+        return end(worker, most_s)
+
+    monkeypatch.setattr(LiveWorker, "end", note_and_end)
     for worker, future, is_gone in zip(workers, ends.pool.futures, gone, strict=True):
         worker.is_gone = is_gone
         future.set_result(WorkerOutcome(outcome=ENDED, wall_s=3.0))
@@ -320,6 +328,7 @@ def test_who_was_stopped_for_another_has_no_outcome(ends: Ends, gone: tuple[bool
     expected = [ENDED if whole or is_gone else None for is_gone in gone]
     assert [outcome.outcome for outcome in outcomes] == [*expected, None][:2]
     assert [outcome.wall_s for outcome in outcomes] == [*(3.0 for _ in gone), 0.0][:2]
+    assert given_s == [math.inf if whole or is_gone else 2.0 for is_gone in gone]
     assert [peer.recv(16) for peer in ends.peers] == [b"go\n" if whole else b""] * len(gone)
 
 
