@@ -105,6 +105,8 @@ def test_a_cold_pair_after_a_whole_one_takes_a_share_of_it() -> None:
     slot = Slot(case=A, index=2, metrics=(Metric.COLD_COMPILE_TIME,))
     seconds = predict_pair_s(Pace((A,), pair), slot, "cpu")
     assert seconds == pytest.approx(40.0 * EXTENT_SHARES[Extent.COLD])
+    cold = make_pair(A.id, 2, samples=samples, stages_s={Stage.COMPILE: 9.0}, extent=Extent.COLD)
+    assert predict_pair_s(Pace((A,), (*pair, *cold)), slot, "cpu") == pytest.approx(18.0)
 
 
 @pytest.mark.parametrize(

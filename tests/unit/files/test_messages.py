@@ -10,7 +10,16 @@ import pytest
 
 from gate.errors import FileError
 from gate.files.codec import decode
-from gate.files.messages import ServerAnswer, ServerDoes, ServerOrder, load_plain, receive, save_plain, send
+from gate.files.messages import (
+    ServerAnswer,
+    ServerDoes,
+    ServerOrder,
+    close_descriptors,
+    load_plain,
+    receive,
+    save_plain,
+    send,
+)
 from gate.records.protocol import BlockSize
 
 Line = tuple[socket.socket, socket.socket]
@@ -48,6 +57,19 @@ def test_descriptors_come_along_with_a_message(line: Line) -> None:
     assert [os.read(reading, 16) for reading, _ in pipes] == [b"first", b"second"]
     for descriptor in (*descriptors, *(end for pipe in pipes for end in pipe)):
         os.close(descriptor)
+
+
+@pytest.mark.parametrize("sent", [4, 5])
+def test_no_more_than_four_descriptors_are_taken(line: Line, sent: int) -> None:
+    """The system closes what comes beyond them."""
+    reading, writing = os.pipe()
+    send(line[0], ServerOrder(does=ServerDoes.RUN), [writing] * sent)
+    os.close(writing)
+    _, descriptors = receive(line[1])
+    assert len(descriptors) == 4
+    close_descriptors(descriptors)
+    assert os.read(reading, 1) == b""
+    os.close(reading)
 
 
 def test_an_end_in_the_middle_is_the_end_of_the_line(line: Line) -> None:

@@ -1,12 +1,14 @@
 """What a file or message means by a key that it lacks, as an older one or one of another tool may."""
 
 import dataclasses
+import math
 import typing
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from gate.check.procedure import CheckTerms, PairLimit
 from gate.check.schedule import EVERY_METRIC, Content, Slot
 from gate.check.work import Unit, UnitResult
 from gate.files.codec import BASELINE, BISECTION, CALIBRATION, RUN, SHOWN, VERDICT
@@ -41,6 +43,8 @@ DEFAULTS: dict[type[Any], dict[str, object]] = {
     WorkerRequest: {"warms_up": True, "channel": -1},
     ServerOrder: {"channel": -1},
     Slot: {"metrics": EVERY_METRIC},
+    PairLimit: {"end_s": math.inf},
+    CheckTerms: {"trials": 1, "max_trials": 1, "pair_budget_s": math.inf},
     Acceptance: {"environment": "*"},
     Policy: {"error_budget": 0.01, "times_judged": 1},
 }
@@ -69,7 +73,7 @@ def list_defaults(record: type[Any]) -> dict[str, object]:
 
 # What is sent between processes, asked of a run, decided by and shown.
 SENT = (WorkerRequest, WorkerResult, Offer, RoundPlan, ServerOrder, ServerAnswer, Unit, UnitResult)
-ROOTS = (*(kind.record for kind in KINDS), *SENT, Slot, Content, Policy, Progress)
+ROOTS = (*(kind.record for kind in KINDS), *SENT, Slot, Content, PairLimit, CheckTerms, Progress)
 RECORDS = {record.__name__: record for root in ROOTS for record in list_records(root)}
 
 
