@@ -289,8 +289,11 @@ def _end_after(work: Callable[[], object]) -> NoReturn:
     try:
         work()
         status = 0
-    except SystemExit as error:
-        status = error.code if isinstance(error.code, int) else status
+    except SystemExit as error:  # as an interpreter ends
+        if error.code is None or isinstance(error.code, int):
+            status = error.code or 0
+        else:
+            sys.stderr.write(f"{error.code}\n")
     except BaseException:  # noqa: BLE001 - the child must not go on as a server
         traceback.print_exc()
     finally:
