@@ -285,6 +285,13 @@ def test_a_key_may_take_one_value_or_a_list() -> None:
     assert decode(Sample, {"dtype": ["bfloat16"]}, "x").dtype == (DType.BFLOAT16,)
 
 
+@pytest.mark.parametrize("kind", [int | str, tuple[int, ...] | tuple[str, ...], set[int]])
+def test_decoding_a_type_of_no_record_is_a_bug(kind: type) -> None:
+    """A value could not tell which of two is meant."""
+    with pytest.raises(TypeError, match="the codec does not know"):
+        decode(kind, 1, "x")
+
+
 def test_encoding_an_unknown_type_is_a_bug() -> None:
     """Only what records are made of can be encoded."""
     with pytest.raises(TypeError, match="cannot encode set"):
