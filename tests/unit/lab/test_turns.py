@@ -255,11 +255,14 @@ def test_a_worker_that_is_gone_leaves_the_other_without_a_turn(ends: Ends) -> No
 
 @pytest.mark.parametrize(
     ("device", "mode", "begun"),
-    [("cpu", Mode.DEFAULT, 2), ("cpu", Mode.MAX_AUTOTUNE, 1), ("cuda", Mode.DEFAULT, 1)],
+    [("cpu", Mode.DEFAULT, 2), ("cpu", Mode.MAX_AUTOTUNE, 1), ("cuda", Mode.DEFAULT, 1), ("cpu", None, 2)],
 )
-def test_arms_load_at_once_where_nothing_is_tuned(ends: Ends, device: str, mode: Mode, begun: int) -> None:
+def test_arms_load_at_once_where_nothing_is_tuned(
+    ends: Ends, device: str, mode: Mode | None, begun: int
+) -> None:
     """One that cannot load ends it: the other one is not even begun where they load in turn."""
-    job = make_job(ends.bench, WorkerRole.ROUNDS, replace(make_case(), mode=mode))
+    case = replace(make_case(), mode=mode) if mode else None
+    job = make_job(ends.bench, WorkerRole.ROUNDS, case)
     job = replace(job, request=replace(job.request, device=device))
 
     def fail() -> None:
