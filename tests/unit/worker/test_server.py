@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -503,7 +504,7 @@ def test_a_worker_has_its_output_channel_and_variables(
 ) -> None:
     """What an import has set or removed stays so; a temporary directory is looked for anew."""
     monkeypatch.setattr(os, "setsid", lambda: None)
-    monkeypatch.setattr(server, "_shift_addresses", lambda: None)
+    monkeypatch.setattr(server, "_shift_addresses", shifts := Mock())
     monkeypatch.setattr(server, "_VARIABLES", {"SET": "by the module", "REMOVED": None, "GONE": None})
     monkeypatch.setattr(tempfile, "tempdir", "/the/servers/own")
     out, err = (tmp_path / "out").open("wb"), (tmp_path / "err").open("wb")
@@ -525,6 +526,7 @@ def test_a_worker_has_its_output_channel_and_variables(
         assert ours.recv(16) == b"ready"
     assert dict(os.environ) == {"SET": "by the module", "KEPT": "1"}
     assert tempfile.tempdir is None
+    shifts.assert_called_once_with()
     os.close(channel)
     for end in (ours, theirs):
         end.close()
