@@ -527,9 +527,12 @@ def test_a_worker_has_its_output_channel_and_variables(
     assert dict(os.environ) == {"SET": "by the module", "KEPT": "1"}
     assert tempfile.tempdir is None
     shifts.assert_called_once_with()
-    os.close(channel)
     for end in (ours, theirs):
         end.close()
+    os.close(channel)
+    os.close(writing)
+    os.set_blocking(reading, False)
+    assert os.read(reading, 1) == b""  # no other descriptor of it is left
     os.close(reading)
 
 
