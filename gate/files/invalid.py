@@ -82,7 +82,7 @@ def find_nearest(name: str, known: Iterable[str]) -> str:
         return ""
     names = list(known)
     swapped = [other for other in names if sorted(other) == sorted(name)]
-    return next(iter(swapped + difflib.get_close_matches(name, names, n=1, cutoff=0.6)), "")
+    return next(iter(swapped + difflib.get_close_matches(name, names)), "")
 
 
 def suggest_nearest(name: str, known: Iterable[str], otherwise: str = "") -> str:

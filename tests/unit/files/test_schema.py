@@ -4,6 +4,7 @@ import dataclasses
 import json
 import typing
 from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -12,7 +13,7 @@ import pytest
 from gate.errors import FileError
 from gate.files.codec import BASELINE, encode
 from gate.files.invalid import MAX_INVALID
-from gate.files.schema import get_example, list_invalid, read_schema
+from gate.files.schema import _choose_branch, get_example, list_invalid, read_schema
 from gate.kinds import KIND_SPECS
 from gate.project.entries import GateFile
 from gate.project.model_entries import RegistryFile
@@ -159,6 +160,7 @@ def in_case(**keys: object) -> dict[str, object]:
             "expected one of float32, bfloat16, float16, got 5",
             "`dtype: bf",
         ),
+        (in_case(kind="x"), f"{CASE}.kind", "expected one of call, shapes, ", "`kind: shapes`"),
         (
             in_case(settings={"vary": {"a": 1}}, kind="shapes"),
             f"{CASE}.settings.vary.a",
@@ -183,6 +185,16 @@ def test_a_key_that_is_meant_by_another_is_not_missing() -> None:
         ("models[0]", "the key 'cases' is missing"),
         ("models[0].nme", "unknown key"),
     ]
+
+
+def test_of_alternatives_the_one_is_meant_that_fits_furthest_in() -> None:
+    """By its innermost mistake, and the first of two that are as deep."""
+
+    def make_leaf(branch: int, depth: int) -> SimpleNamespace:
+        return SimpleNamespace(relative_schema_path=[branch], relative_path=["key"] * depth)
+
+    shallow, missing, deep, other = (make_leaf(*place) for place in ((0, 1), (1, 0), (1, 2), (2, 2)))
+    assert _choose_branch(SimpleNamespace(context=[shallow, missing, deep, other])) == [missing, deep]
 
 
 def test_no_more_mistakes_are_looked_for_than_a_screen_holds() -> None:
