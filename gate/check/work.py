@@ -147,9 +147,7 @@ class Queues:
         return queue.pop(0).case_id if queue else None
 
     def drop(self, lane: str) -> list[str]:
-        return [
-            waiting.case_id for waiting in sorted([*self._begun.pop(lane, ()), *self._fresh.pop(lane, ())])
-        ]
+        return [waiting.case_id for waiting in (*self._begun.pop(lane, ()), *self._fresh.pop(lane, ()))]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,7 +216,8 @@ class PairWork:
     def rank(self, case_run: Run) -> Rank:
         """The most pressing one comes first of those for later."""
         case_id = _get_case_id(case_run)
-        return (1,) if self.wanted[case_id].later else (0, case_run.pair_counts[case_id])
+        later = self.wanted[case_id].later
+        return (later,) if later else (later, case_run.pair_counts[case_id])
 
     def predict_s(self, case_run: Run, slot: Slot, pace: Pace) -> float:
         return predict_pair_s(pace, slot, name_device(case_run.environment))

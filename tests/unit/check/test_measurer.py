@@ -143,6 +143,13 @@ def test_every_case_stays_on_one_lane() -> None:
     assert run.wall_s == engine.now_s
 
 
+def test_each_lane_begins_its_own_cases_first() -> None:
+    """Though the first of the plan is another's."""
+    engine = make_engine(2, make_subjects(2))
+    measure(make_fleet(engine), plan(make_subjects(2)[::-1]))
+    assert engine.asked == [("GPU-1", "m0/x", 1), ("GPU-2", "m1/x", 1)]
+
+
 def test_an_idle_lane_begins_what_another_has_no_time_for() -> None:
     """The lane of a case as long as all others gets no other case."""
     subjects = make_subjects(10)

@@ -8,13 +8,14 @@ import socket
 import sys
 import tempfile
 import types
+import warnings
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, call
 
 import pytest
 
@@ -32,6 +33,10 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers are for
 CASE = Case(id="bert/x", model="bert", factory="nets.model:build")
 PAGE = mmap.PAGESIZE
 READ, WRITE = server._POPULATE_READ, server._POPULATE_WRITE
+
+
+class EndedError(Exception):
+    """Instead of the end of the process."""
 
 
 def make_request(directory: Path, **fields: Any) -> WorkerRequest:
@@ -102,7 +107,7 @@ def test_each_range_is_mapped_by_its_advice(monkeypatch: pytest.MonkeyPatch) -> 
     assert asked == [(PAGE, 2 * PAGE, 22), (8 * PAGE, PAGE, 23)]
 
 
-MAIN, WATCHER = SimpleNamespace(name="MainThread"), SimpleNamespace(name="watcher")
+MAIN, WATCHER, OTHER = (SimpleNamespace(name=name) for name in ("MainThread", "watcher", "other"))
 
 
 @pytest.mark.parametrize(
@@ -118,7 +123,7 @@ MAIN, WATCHER = SimpleNamespace(name="MainThread"), SimpleNamespace(name="watche
         ([MAIN], [12], False, Fact(code=Code.IMPORT_STARTS_PROCESSES)),
         ([MAIN], [], True, Fact(code=Code.IMPORT_STARTS_THREADS)),
         (
-            [MAIN, WATCHER],
+            [MAIN, WATCHER, OTHER],
             [12],
             True,
             Fact(code=Code.IMPORT_STARTS_THREADS, names=name_words(thread="watcher")),
@@ -160,9 +165,25 @@ def test_threads_that_a_fork_ends_are_none(
 
     monkeypatch.setattr(server, "Path", lambda _: SimpleNamespace(iterdir=list_tasks))
     monkeypatch.setattr(server, "time", SimpleNamespace(monotonic=lambda: now_s[0], sleep=pass_time))
-    monkeypatch.setattr(os, "fork", lambda: 4242)
-    monkeypatch.setattr(os, "waitpid", lambda pid, _: (pid, 0))
+    monkeypatch.setattr(os, "fork", fork_with_threads)
+    monkeypatch.setattr(os, "waitpid", waits := Mock())
     assert server._has_lasting_threads() is lasts
+    waits.assert_called_once_with(4242, 0)
+
+
+def fork_with_threads() -> int:
+    """As Python warns of it."""
+    warnings.warn("multi-threaded, use of fork() may lead to deadlocks", DeprecationWarning, stacklevel=2)
+    return 4242
+
+
+def test_what_is_forked_to_end_threads_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes nothing down."""
+    monkeypatch.setattr(os, "fork", lambda: 0)
+    monkeypatch.setattr(os, "_exit", Mock(side_effect=EndedError))
+    with pytest.raises(EndedError):
+        server._has_lasting_threads()
+    os._exit.assert_called_once_with(0)  # type: ignore[attr-defined] # the mock
 
 
 @pytest.fixture
@@ -317,7 +338,11 @@ def test_an_arm_that_may_have_something_else_imports_nothing(
 )
 @pytest.mark.usefixtures("imports")
 def test_a_module_that_cannot_be_imported_is_the_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, reason: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    reason: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """By the exception's class, as its message may be anything; the gate's own errors say what is wrong."""
 
@@ -328,6 +353,7 @@ def test_a_module_that_cannot_be_imported_is_the_reason(
     answer = server._import_modules(make_request(tmp_path, case=CASE), {})
     fact = Fact(code=Code.IMPORT_FAILED, names=name_words(exception=reason))
     assert answer == ServerAnswer(problem=fact)
+    assert type(error).__name__ in capsys.readouterr().err  # in the server's log
 
 
 @pytest.mark.usefixtures("imports")
@@ -343,10 +369,6 @@ def test_a_module_that_sets_threads_has_the_last_word(
     monkeypatch.setattr(sys.modules["gate.measure.workload.build"], "load_module", load)
     answer = server._import_modules(make_request(tmp_path, case=CASE), {})
     assert answer.problem == (obstacle if threads == 4 else Fact(code=Code.IMPORT_SETS_THREADS))
-
-
-class EndedError(Exception):
-    """Instead of the end of the process."""
 
 
 @pytest.mark.parametrize(
@@ -438,6 +460,36 @@ def test_a_fork_is_answered_by_its_number(
     assert serving[0]._branches == ({4242} if does is ServerDoes.BRANCH else set())
 
 
+@pytest.mark.parametrize("does", [ServerDoes.RUN, ServerDoes.BRANCH])
+def test_what_is_forked_does_its_work_and_ends(
+    serving: tuple[server._Server, socket.socket],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    does: ServerDoes,
+) -> None:
+    """A branch serves on the line that it was given; the server's own line is closed in both."""
+    process, dies, steps = serving[0], Mock(), Mock()
+    process._work = steps.work  # type: ignore[method-assign] # as far as it is asked for
+
+    def end(work: Callable[[], object]) -> None:
+        work()
+        raise EndedError
+
+    monkeypatch.setattr(os, "fork", lambda: 0)
+    monkeypatch.setattr(server, "die_with_parent", dies)
+    monkeypatch.setattr(server, "_end_after", end)
+    monkeypatch.setattr(server, "_Server", steps.make)
+    order = ServerOrder(does=does, request=make_request(tmp_path))
+    with pytest.raises(EndedError):
+        process._obey(order, (91, 92))
+    assert process._line.fileno() == -1
+    if does is ServerDoes.RUN:
+        dies.assert_called_once_with(os.getpid())
+        assert steps.mock_calls == [call.work(order, (91, 92))]
+    else:
+        assert steps.mock_calls == [call.make(91, process._run), call.make().serve(os.getpid())]
+
+
 def test_branches_that_ended_are_waited_for_with_the_next_one(
     serving: tuple[server._Server, socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -468,7 +520,8 @@ def test_what_a_worker_left_behind_is_killed_until_nothing_is_left(
     left, ended = [[12, 99], [13, 99], [99]], list[tuple[str, int]]()
     serving[0]._branches = {99}
 
-    def wait(pid: int, _: int) -> tuple[int, int]:
+    def wait(pid: int, options: int) -> tuple[int, int]:
+        assert options == 0
         ended.append(("waits", pid))
         return pid, raw if pid == 78 else 9
 
