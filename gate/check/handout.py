@@ -287,9 +287,9 @@ class Call:
         lanes.lost.add(lane)
         self._living.remove(lane)
         waiting = self._queues.drop(lane)
-        lost_s = 0.0
+        lost_s, lost_case = 0.0, ""
         if slot:
-            lost_s = lanes.engine.read_s() - slot.since_s
+            lost_s, lost_case = lanes.engine.read_s() - slot.since_s, slot.case_id
             lanes.losses[slot.case_id] += 1
             if lanes.losses[slot.case_id] > MOST_ANEW:
                 self._fail(slot.case_id)
@@ -300,7 +300,7 @@ class Call:
         anew = self._anew - before
         again = (trial for case_id in anew for trial in self._trials.get(case_id, ()))
         lost_s += sum(compute_trial_s(trial) for trial in again if is_of(trial, self._work))
-        cases = [case_id for case_id in waiting if case_id in anew or (slot and case_id == slot.case_id)]
+        cases = [case_id for case_id in waiting if case_id in anew or case_id == lost_case]
         self._note(Fact(code=Code.LANE_GONE, numbers={"lost_s": lost_s}, cases=tuple(cases), names=names))
 
     def _fail(self, case_id: str) -> None:
@@ -315,7 +315,7 @@ class Call:
         self._lanes.keep(self._make_run)
 
     def _measure_progress(self, case_id: str) -> Progress:
-        left_s = self._ahead.compute_s(self._pace.scale) / max(1, len(self._living))
+        left_s = self._ahead.compute_s(self._pace.scale) / len(self._living)
         progress = Progress(done=self._done, total=self._done + self._ahead.slots, left_s=left_s)
         if not self._work.paired:
             return progress

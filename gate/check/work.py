@@ -25,7 +25,7 @@ Rank = tuple[int, ...]  # the smallest is next
 
 
 def may_repeat(run: Run, repeated: int) -> bool:
-    return repeated < max(1.0, REPEAT_SHARE * len(run.cases) * run.trials_planned)
+    return not repeated or repeated < REPEAT_SHARE * len(run.cases) * run.trials_planned
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

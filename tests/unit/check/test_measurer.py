@@ -17,7 +17,17 @@ from gate.check.procedure import (
 )
 from gate.check.rehearsal import Rehearsal
 from gate.check.schedule import EXTENT_SHARES, Slot, plan_trial, want_whole
-from gate.check.work import REPEAT_SHARE, Answer, Unit, UnitResult, choose_lane, join_sources, may_repeat
+from gate.check.work import (
+    REPEAT_SHARE,
+    Answer,
+    Queues,
+    Unit,
+    UnitResult,
+    Waiting,
+    choose_lane,
+    join_sources,
+    may_repeat,
+)
 from gate.decide.evidence.pairs import Pair
 from gate.decide.judge.pairs import Screened
 from gate.decide.suspects import Suspect
@@ -148,6 +158,33 @@ def test_each_lane_begins_its_own_cases_first() -> None:
     engine = make_engine(2, make_subjects(2))
     measure(make_fleet(engine), plan(make_subjects(2)[::-1]))
     assert engine.asked == [("GPU-1", "m0/x", 1), ("GPU-2", "m1/x", 1)]
+
+
+def test_a_queue_gives_its_lane_what_comes_next() -> None:
+    """Own cases before others', fresh ones before begun ones of a later rank, and of others' the next."""
+    queues = Queues()
+    for lane, rank, case_id, begun in (
+        ("a", (1, 0), "begun of a", True),
+        ("a", (0, 5), "second of a", False),
+        ("a", (0, 4), "first of a", False),
+        ("b", (0, 2), "second of b", False),
+        ("b", (0, 1), "first of b", False),
+        ("c", (0, 3), "of c", False),
+        ("c", (2, 0), "begun of c", True),
+    ):
+        queues.put(lane, Waiting(rank=rank, case_id=case_id), begun=begun)
+    assert [queues.has_fresh(lane) for lane in "abcd"] == [True, True, True, False]
+    assert [queues.take("a"), queues.take("d"), queues.take("d")] == [
+        "first of a",
+        "first of b",
+        "second of b",
+    ]
+    assert [queues.take("b"), queues.take("c"), queues.take("b"), queues.take("c")] == [
+        *("of c", "second of a", None, "begun of c"),
+    ]
+    queues.put("a", Waiting(rank=(0, 6), case_id="third of a"), begun=False)
+    assert queues.drop("a") == ["begun of a", "third of a"]
+    assert [queues.take("a"), queues.take("d")] == [None, None]
 
 
 def test_an_idle_lane_begins_what_another_has_no_time_for() -> None:

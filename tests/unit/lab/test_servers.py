@@ -3,10 +3,15 @@
 import os
 import signal
 import socket
+import subprocess
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import IO, Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -16,7 +21,7 @@ from gate.files.codec import decode
 from gate.files.messages import ServerAnswer, ServerDoes, ServerOrder, receive, send
 from gate.lab.workers import servers
 from gate.lab.workers.process import ProcessCommand
-from gate.lab.workers.servers import ServerError, WorkerServer
+from gate.lab.workers.servers import RootServer, ServerError, WorkerServer
 from gate.records.codes import Code
 from gate.records.facts import Fact
 from gate.records.protocol import WorkerRequest, WorkerRole
@@ -46,6 +51,18 @@ class Scripted:
     def read(self) -> tuple[ServerOrder, tuple[int, ...]]:
         received, descriptors = receive(self.line)
         return decode(ServerOrder, received, "order"), descriptors
+
+
+def list_pairs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[socket.socket, socket.socket]]:
+    """The lines that the lab makes from here on."""
+    pairs: list[tuple[socket.socket, socket.socket]] = []
+
+    def make_pair() -> tuple[socket.socket, socket.socket]:
+        pairs.append(socket.socketpair())
+        return pairs[-1]
+
+    monkeypatch.setattr(servers, "socket", SimpleNamespace(socketpair=make_pair))
+    return pairs
 
 
 @pytest.fixture
@@ -84,6 +101,29 @@ def test_an_answer_that_came_in_time_is_read_after_the_limit(scripted: Scripted)
     assert scripted.server.end_import(0.0) == A_THREAD
 
 
+def test_an_answer_may_come_in_pieces(scripted: Scripted) -> None:
+    """Its end has the time that is left, for the server may be at work on other cores."""
+    scripted.line.sendall(b'{"status"')
+
+    def send_rest() -> None:
+        time.sleep(0.3)
+        scripted.line.sendall(b": 0}\n")
+
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        sent = pool.submit(send_rest)
+        assert scripted.server.end_import(30.0) is None
+        sent.result(30.0)
+
+
+def test_a_server_that_reads_no_order_is_gone(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for it without end."""
+    monkeypatch.setattr(servers, "_FORK_S", 0.05)
+    with pytest.raises(ServerError) as gone:
+        scripted.server.begin_import(REQUEST, {"TRITON_CACHE_DIR": "x" * 4_000_000})
+    assert gone.value.warning == Fact(code=Code.SERVER_GONE)
+    assert scripted.server.is_gone
+
+
 def test_a_silent_server_is_not_gone(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its time is reported, by the clock and the processor."""
     cpu_s = iter((1.0, 3.5, 3.5, 3.5))
@@ -118,6 +158,25 @@ def test_who_cannot_be_sent_an_order_is_gone(scripted: Scripted) -> None:
     assert (scripted.server.is_gone, scripted.server.is_importing) == (True, False)
 
 
+def test_a_server_has_nothing_to_do_at_first(scripted: Scripted) -> None:
+    """Nobody has used it, and what it imports is nobody else's."""
+    server = scripted.server
+    assert (server.used, server.pid) == (0, os.getpid())
+    assert not any((server.is_gone, server.is_busy, server.is_importing, server.is_otherwise))
+
+
+def test_a_branch_that_was_not_forked_leaves_no_line(
+    scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its root is gone."""
+    pairs = list_pairs(monkeypatch)
+    scripted.line.shutdown(socket.SHUT_WR)
+    with pytest.raises(ServerError) as gone:
+        scripted.server.branch()
+    assert gone.value.warning == Fact(code=Code.SERVER_GONE)
+    assert [end.fileno() for end in pairs[0]] == [-1, -1]
+
+
 def test_a_branch_has_a_line_and_a_process_of_its_own(scripted: Scripted) -> None:
     """It is hung up on alone."""
     scripted.answer(pid=77)
@@ -139,7 +198,7 @@ def test_a_worker_is_asked_for_with_its_output_and_channel(
     """The server hears the request's path, the variables with the token, and the channel's number."""
     ours, theirs = socket.socketpair()
     channel = tuple(theirs.fileno() for _ in given)
-    scripted.answer(pid=78)
+    scripted.answer(pid=1)  # the least that a process has
     worker = scripted.server.start(replace(COMMAND, given=channel), "the token")
     order, (output, *channels) = scripted.read()
     assert (order.does, order.path, order.channel) == (
@@ -148,7 +207,7 @@ def test_a_worker_is_asked_for_with_its_output_and_channel(
         channel[0] if channel else -1,
     )
     assert order.variables == {"GIVEN": "one", "COMPILE_GATE_WORKER": "the token"}
-    assert (worker.pid, scripted.server.is_busy, len(channels)) == (78, True, len(given))
+    assert (worker.pid, scripted.server.is_busy, len(channels)) == (1, True, len(given))
     os.write(output, b"said")
     os.close(output)  # the lab has kept no other end of the pipe
     assert worker.stdout is not None
@@ -191,3 +250,51 @@ def test_a_worker_whose_server_does_not_answer_counts_as_killed(
     assert (scripted.server.is_busy, scripted.server.is_gone) == (False, True)
     scripted.read()
     assert scripted.line.recv(1) == b""
+
+
+@pytest.fixture
+def root_command(tmp_path: Path) -> ProcessCommand:
+    return replace(COMMAND, argv=("python", "-m", "server"), log=tmp_path / "logs" / "cases" / "server.log")
+
+
+def test_a_root_is_told_its_line_and_whose_child_it_is(
+    root_command: ProcessCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gets its end of the line alone, and a token by which all of it is found."""
+    started: list[tuple[ProcessCommand, str]] = []
+    process = Mock(spec=subprocess.Popen, pid=4242)
+
+    def start(command: ProcessCommand, token: str, log: IO[bytes]) -> Mock:
+        started.append((command, token))
+        log.write(b"said")
+        return process
+
+    monkeypatch.setattr(servers, "start_marked", start)
+    monkeypatch.setattr(servers, "end_family", end := Mock())
+    for count in (1, 2):
+        root = RootServer(root_command)
+        command, token = started[-1]
+        (descriptor,) = command.given
+        assert command.argv == ("python", "-m", "server", str(descriptor), str(os.getpid()))
+        assert len(bytes.fromhex(token)) == 16
+        assert root_command.log.read_bytes() == b"said" * count
+        assert (root.pid, root.problem, root.branches) == (4242, None, {})
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(descriptor)  # its own is closed here: the end of the process is the end of the line
+        process.wait.side_effect = subprocess.TimeoutExpired("server", 5.0) if count == 1 else None
+        root.close()
+        process.wait.assert_called_with(5.0)
+        end.assert_called_with(process, token)
+        assert root.is_gone
+    assert len({token for _, token in started}) == 2
+
+
+def test_a_root_that_cannot_be_started_leaves_no_line(
+    root_command: ProcessCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error is the machine's."""
+    pairs = list_pairs(monkeypatch)
+    monkeypatch.setattr(servers, "start_marked", Mock(side_effect=MachineError("no interpreter", "Look.")))
+    with pytest.raises(MachineError, match="no interpreter"):
+        RootServer(root_command)
+    assert [end.fileno() for end in pairs[0]] == [-1, -1]
