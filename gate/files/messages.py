@@ -8,6 +8,7 @@ A server (:mod:`gate.worker.server`) answers each order of the lab by one JSON l
 - ``reap``: wait for the end of a worker, and end what it left behind.
 """
 
+import io
 import os
 import socket
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,6 @@ from gate.files.codec import decode, dump, parse_json, write_atomic
 from gate.records.facts import Fact
 from gate.records.protocol import WorkerRequest
 
-_CHUNK_BYTES = 64 * 1024
 _MAX_DESCRIPTORS = 4
 T = TypeVar("T")
 
@@ -106,7 +106,7 @@ def receive(line: socket.socket) -> tuple[Any, tuple[int, ...]]:
     content = b""
     descriptors: tuple[int, ...] = ()
     while not content.endswith(b"\n"):
-        chunk, received, _, _ = socket.recv_fds(line, _CHUNK_BYTES, _MAX_DESCRIPTORS)
+        chunk, received, _, _ = socket.recv_fds(line, io.DEFAULT_BUFFER_SIZE, _MAX_DESCRIPTORS)
         descriptors = (*descriptors, *received)
         if not chunk:
             close_descriptors(descriptors)
