@@ -358,6 +358,15 @@ def test_a_lane_that_opens_later_joins() -> None:
     assert all(len(list_places(run, subject.case.id)) == 1 for subject in subjects)
 
 
+def test_a_run_is_kept_after_each_unit() -> None:
+    """Whoever kills the lab loses one at most."""
+    kept: list[Run] = []
+    fleet = make_fleet(make_engine(1, make_subjects(2)), keep=lambda make_run: kept.append(make_run()))
+    run = measure(fleet, plan(make_subjects(2)))
+    assert [len(each.trials) for each in kept] == [1, 2]
+    assert kept[-1].trials == run.trials
+
+
 def test_many_lanes_begin_with_what_takes_longest() -> None:
     """Several lanes begin with the longest case; one lane keeps the plan's order."""
     cases = tuple(Case(id=f"m{number}/x", model="m", expected_s=1.0 + number) for number in range(9))
