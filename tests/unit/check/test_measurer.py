@@ -780,17 +780,24 @@ def test_an_interrupt_saves_what_was_measured(paired: bool) -> None:
     assert saved[-1].wall_s == engine.now_s
 
 
-def test_an_interrupt_before_anything_ended_promises_nothing() -> None:
-    """Without a result nothing can be continued."""
-    subjects = make_subjects(1)
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_interrupt_before_anything_ended_promises_nothing(*, fails: bool) -> None:
+    """Without a result nothing can be continued; a failure is one."""
+    subjects = make_subjects(2)
 
-    def interrupt(*_: object) -> tuple[UnitResult, float]:
+    def interrupt(_: str, unit: Unit) -> tuple[UnitResult, float]:
+        if fails and unit.run.cases[0].id == "m0/x":
+            return UnitResult(failures=(make_failure(subjects[0], 1),)), TRIAL_S
         raise KeyboardInterrupt
 
     fleet = make_fleet(FakeLanes(places=make_places(1), measure=interrupt))
-    with pytest.raises(InterruptedRunError, match="stopped after 0 of 1 trials") as caught:
+    with pytest.raises(InterruptedRunError, match=f"stopped after {fails:d} of 2 trials") as caught:
         measure(fleet, plan(subjects))
-    assert caught.value.fix == "Nothing came to its end: start it again."
+    saved, lost = (
+        "What was measured is saved: continue with --resume.",
+        "Nothing came to its end: start it again.",
+    )
+    assert caught.value.fix == (saved if fails else lost)
 
 
 def test_sources_of_a_run_are_bounded() -> None:
