@@ -74,13 +74,12 @@ def judge_exit(job: WorkerJob, ended: ProcessExit, left: WorkerResult | Fact) ->
     log_tail = _name_from_top(clean_log_tail(ended.log_tail, of_hang=ended.use is not None), checkout)
     result = left if isinstance(left, WorkerResult) else None
     problem = left if isinstance(left, Fact) else Fact(code=Code.RESULT_UNFINISHED)
-    stage = result.stage if result else Stage.START
     failure = CaseFailure(
         case_id=job.request.case.id if job.request.case else "",
         trial=job.trial,
         arm=job.arm,
         kind=FailureKind.CRASH,
-        stage=stage,
+        stage=result.stage if result else Stage.START,
         fact=problem,
         log_tail=log_tail,
         log=name_log(job.log),
@@ -91,9 +90,7 @@ def judge_exit(job: WorkerJob, ended: ProcessExit, left: WorkerResult | Fact) ->
         numbers = {"wall_s": ended.use.wall_s, "cpu_s": ended.use.cpu_s}
         late = (FailureKind.HANG, Code.HANGS) if ended.use.hangs else (FailureKind.TIMEOUT, Code.NO_END)
         return replace(failure, kind=late[0], fact=Fact(code=late[1], numbers=numbers, names=role))
-    # Of the user's own checkout nothing is measured by mistake: a project may end its process by itself.
-    is_whole = stage == Stage.DONE or (stage == Stage.ENDED and not job.request.checkout)
-    if result and is_whole:
+    if result and _is_whole(result.stage, job.request):
         return _accept(job, result, ended.status)
     kind, fact = _judge_end(ended, problem)
     if shortage := name_shortage(log_tail):
@@ -101,6 +98,11 @@ def judge_exit(job: WorkerJob, ended: ProcessExit, left: WorkerResult | Fact) ->
     return replace(
         failure, kind=kind, fact=_clean_words(replace(fact, names={**fact.names, **role}), checkout)
     )
+
+
+def _is_whole(stage: Stage, request: WorkerRequest) -> bool:
+    """Of the user's own checkout nothing is measured by mistake: a project may end its process by itself."""
+    return stage == Stage.DONE or (stage == Stage.ENDED and not request.checkout)
 
 
 def _clean_words(fact: Fact, checkout: str) -> Fact:
