@@ -650,6 +650,28 @@ def test_time_that_is_left() -> None:
     assert list_progress(events)[0].left_s == (30.0 + 60.0) * EXTENT_SHARES[Extent.COLD]
 
 
+def test_little_time_that_is_left_is_not_rounded_up() -> None:
+    """A quarter of a second is that."""
+    events: list[Event] = []
+    engine = FakeLanes(places=make_places(1), measure=take_seconds)
+    measure(
+        make_fleet(engine, observe=events.append), replace(plan([]), cases=(replace(SHORT, expected_s=0.25),))
+    )
+    assert [progress.left_s for progress in list_progress(events)] == [0.25, 0.0]
+
+
+def test_many_lanes_begin_with_the_pairs_that_press_most() -> None:
+    """However long another case of the same lane takes."""
+    subjects = [Subject(name=name) for name in ("m0", "m2", "m3")]
+    assert {choose_lane(subject.case.id, make_places(2)) for subject in subjects} == {"GPU-1"}
+    engine, run = make_engine(2, subjects), plan(subjects)
+    cases = tuple(replace(case, expected_s=index) for index, case in enumerate(run.cases, start=1))
+    assert run.base is not None
+    run = replace(run, cases=cases, base=replace(run.base, cases=cases))
+    make_fleet(engine).add_pairs(run, [need(subject.name, 1) for subject in subjects], math.inf)
+    assert [case_id for _, case_id, _ in engine.asked] == ["m0/x", "m2/x", "m3/x"]
+
+
 def test_what_begins_anew_is_all_left() -> None:
     """Of a case with a trial on a lane that is gone both trials are to come, on the pace of that one."""
     events: list[Event] = []

@@ -209,6 +209,11 @@ def make_samples(metric: str, *values: float) -> dict[str, object]:
             "graph_breaks is a whole number from 0 to 1e+18, not 0.5",
         ),
         (
+            make_samples("graph_breaks", 0, 0.5, 1),
+            "trials[0].samples.graph_breaks[1]",
+            "graph_breaks is a whole number from 0 to 1e+18, not 0.5",
+        ),
+        (
             make_samples("drift", -1e9),
             "trials[0].samples.drift[0]",
             "drift is a number from -2100 to 2100, not -1e+09",

@@ -279,11 +279,22 @@ def test_arms_load_at_once_where_nothing_is_tuned(
     assert [worker.is_gone for worker in ends.workers] == [False, True][-begun:]
 
 
-@pytest.mark.parametrize(("super_block_s", "super_blocks"), [(0.004, 5 * MOST_ROUNDS), (1.0, 10), (9.0, 3)])
+@pytest.mark.parametrize(
+    ("super_block_s", "super_blocks", "last"),
+    [
+        (0.004, 5 * MOST_ROUNDS, "turn 0.0\n"),
+        (1.0, 10, "turn 0.0\n"),
+        (9.0, 3, "turn 0.0\n"),
+        (1.0, 10, "no such layer\n"),
+    ],
+)
 def test_both_run_as_many_super_blocks_as_the_time_allows_both(
-    ends: Ends, super_block_s: float, super_blocks: int
+    ends: Ends, super_block_s: float, super_blocks: int, last: str
 ) -> None:
-    """Of 20 s for super-blocks of both; at most MOST_ROUNDS times what is configured, at least three."""
+    """Of 20 s for super-blocks of both; at most MOST_ROUNDS times what is configured, at least three.
+
+    They run none where one of them has something else to say.
+    """
     job = make_job(ends.bench, WorkerRole.ROUNDS, make_case())
     size = {"timed": 3, "led": 1}
     offer = json.dumps({"super_block_s": super_block_s, "sizes": {"eager": size, "compiled": size}})
@@ -302,12 +313,13 @@ def test_both_run_as_many_super_blocks_as_the_time_allows_both(
             assert plan is not None
             assert plan.super_blocks == super_blocks
             assert plan.sizes[Side.EAGER] == BlockSize(timed=3, led=1)
-            peer.sendall(b"turn 0.0\n")
+            peer.sendall(last.encode() if peer is ends.peers[1] else b"turn 0.0\n")
 
     sampling = Sampling(super_blocks=5, max_rounds_s=20.0)
+    expected = super_blocks if last.startswith("turn") else 0
     with ThreadPoolExecutor(max_workers=1) as pool:
         answered = pool.submit(answer)
-        assert turns._bring_together(ends.workers, (job, job), ends.pool, sampling) == super_blocks
+        assert turns._bring_together(ends.workers, (job, job), ends.pool, sampling) == expected
         answered.result(30.0)
 
 
