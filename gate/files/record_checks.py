@@ -104,8 +104,8 @@ def _are_possible(metric: Metric, columns: Iterable[Sequence[float]]) -> bool:
     """Of one trial or of all: the extremes show all but whether each is whole, and the least besides 0."""
     values, domain = list(chain.from_iterable(columns)), _DOMAINS[metric]
     shown = [min(values), max(values)] if values else []
-    if domain.least and 0.0 in shown:
-        shown.append(min(filter(None, values), default=0.0))
+    if 0.0 in shown:
+        shown += filter(None, [min(filter(None, values), default=None)])
     return all(map(domain.spans, shown)) and all(map(float.is_integer, values if domain.whole else ()))
 
 

@@ -1,6 +1,5 @@
 """One worker process: its request, its run, and its result or failure."""
 
-import json
 import signal
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 from gate.errors import FileError
 from gate.files import codec
 from gate.files.disk import describe_write_error
+from gate.files.messages import save_plain
 from gate.lab.workers.log_tail import clean_log_tail, name_shortage
 from gate.lab.workers.process import ProcessCommand, ProcessExit, run_process
 from gate.records.codes import Code
@@ -40,7 +40,7 @@ def run_worker(job: WorkerJob) -> JobOutcome:
     result_path.unlink(missing_ok=True)
     if job.request.benchmark_json:
         make_directory(Path(job.request.benchmark_json).parent)
-    codec.write_atomic(request_path, json.dumps(codec.encode(job.request), indent=1, sort_keys=True))
+    save_plain(job.request, request_path)
     ended = run_process(replace(job, argv=(*job.argv, str(request_path))))
     return judge_exit(job, ended, load_result(result_path))
 

@@ -8,6 +8,7 @@ import pytest
 from gate.check.procedure import (
     Checked,
     CheckTerms,
+    _count_looks,
     check_against_base,
     check_against_baselines,
     check_pairs,
@@ -463,7 +464,7 @@ def test_a_recorded_run_of_pairs_alone_is_judged_side_by_side() -> None:
     assert [case for case, _ in list_reasons(verdict, LATENCY, Status.REGRESSED)] == ["a/x"]
 
 
-@pytest.mark.parametrize("changes", [{"base": None}, {"finished": False}])
+@pytest.mark.parametrize("changes", [{"base": None}, {"base": None, "trials": ()}, {"finished": False}])
 def test_a_recorded_run_without_a_base_or_an_end_is_judged_by_what_is_stored(
     changes: dict[str, object],
 ) -> None:
@@ -471,6 +472,13 @@ def test_a_recorded_run_without_a_base_or_an_end_is_judged_by_what_is_stored(
     checked, terms = measure_pairs_of_slow()
     run = replace(checked.run, **changes)  # type: ignore[arg-type] # the test's
     assert judge_recorded(run, terms) == decide_verdict(run, terms.baselines, POLICY)
+
+
+def test_the_error_budget_is_for_all_looks_at_the_same_trials() -> None:
+    """After one trial, after two and after three; once where no more are to come."""
+    terms = make_terms(make_run([Subject()]), trials=1, max_trials=3)
+    assert _count_looks(terms).times_judged == 3
+    assert _count_looks(replace(terms, trials=3)).times_judged == 1
 
 
 def upgrade(run: Run) -> tuple[Baseline, ...]:

@@ -1,5 +1,6 @@
 import errno
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -82,6 +83,25 @@ def test_a_failed_write_leaves_the_old_file(
     assert [path] == list(tmp_path.iterdir())
 
 
+def test_a_file_is_whole_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut leaves the old one or the new one."""
+    sizes: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: sizes.append(os.fstat(descriptor).st_size))
+    write_atomic(tmp_path / "run.json", ["new", "er"])
+    assert sizes == [5]
+
+
+def test_a_directory_that_may_not_be_written_into_is_the_users_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The temporary file never was."""
+    monkeypatch.setattr(Path, "open", fail_with(errno.EACCES))
+    with pytest.raises(UsageError, match="Permission denied"):
+        write_atomic(tmp_path / "run.json", "new")
+
+
 def test_an_interrupt_leaves_no_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C comes in the middle of a write."""
 
@@ -151,11 +171,14 @@ def test_a_name_is_present_whatever_it_is(tmp_path: Path) -> None:
     assert [is_present(tmp_path / name) for name in names] == [True, True, True, False, False]
 
 
-@pytest.mark.parametrize("name", ["nul\0", "x" * 300])
-def test_a_name_that_cannot_be_looked_for_is_refused(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "problem"), [("nul\0", ".*embedded null.*"), ("x" * 300, "File name too long")]
+)
+def test_a_name_that_cannot_be_looked_for_is_refused(tmp_path: Path, name: str, problem: str) -> None:
     """It is neither present nor absent."""
-    with pytest.raises(FileError, match="cannot be read: "):
+    with pytest.raises(FileError) as caught:
         is_present(tmp_path / name)
+    assert re.fullmatch(f"cannot be read: {problem}", caught.value.problem)
 
 
 def test_a_file_is_read_line_by_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -323,6 +323,19 @@ def test_both_run_as_many_super_blocks_as_the_time_allows_both(
         answered.result(30.0)
 
 
+@pytest.mark.parametrize("says", [b"turn 0.0\n", b"ready 3\n"])
+def test_a_worker_that_offers_nothing_is_gone(
+    ends: Ends, monkeypatch: pytest.MonkeyPatch, says: bytes
+) -> None:
+    """The other one, which may not even be asked, is not."""
+    workers = ends.begin()
+    ends.peers[0].sendall(says)
+    monkeypatch.setattr(turns, "_load_together", lambda *_: True)
+    jobs = (ends.pool.jobs[0], ends.pool.jobs[1])
+    assert turns._bring_together(workers, jobs, ends.pool, Sampling()) == 0
+    assert [worker.is_gone for worker in workers] == [True, False]
+
+
 @pytest.mark.parametrize("gone", [(False, False), (True, False), (False, True), (True,)])
 def test_who_was_stopped_for_another_has_no_outcome(
     ends: Ends, monkeypatch: pytest.MonkeyPatch, gone: tuple[bool, ...]

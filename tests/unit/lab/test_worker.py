@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -322,6 +323,14 @@ def test_a_result_that_cannot_be_read_has_the_reason(
     left = load_result(path)
     assert isinstance(left, Fact)
     assert (left.code, left.name("message")) == (code, message)
+
+
+def test_an_error_without_words_leaves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of some file systems in user space."""
+    monkeypatch.setattr(Path, "stat", Mock(side_effect=OSError()))
+    assert load_result(tmp_path / "cold.json") == Fact(
+        code=Code.RESULT_UNREADABLE, names=name_words(message="")
+    )
 
 
 def test_an_output_that_is_a_file_is_the_machines_fault(tmp_path: Path) -> None:
