@@ -580,6 +580,16 @@ def test_no_slot_is_begun_that_would_end_too_late() -> None:
     assert slots == [("m1/x", 2, False), ("m0/x", 1, True)]
 
 
+def test_a_rehearsed_first_pair_that_finds_its_code_takes_no_longer() -> None:
+    """Nothing is compiled untimed."""
+    subjects = make_subjects(1)
+    run = measure(make_fleet(make_engine(1, subjects)), plan(subjects))
+    for unchanged_code, seconds in ((False, FIRST_PAIR_S), (True, NEXT_PAIR_S)):
+        suspect = replace(need("m0", 1), unchanged_code=unchanged_code)
+        paired = rehearse(subjects).add_pairs(run, [suspect], math.inf)
+        assert paired.wall_s - run.wall_s == seconds
+
+
 def test_a_unit_has_what_its_case_needs() -> None:
     """A unit has the case's trials, both definitions, the time left, and whether it may repeat a trial."""
     subjects = make_subjects(2)

@@ -115,6 +115,7 @@ def in_case(**keys: object) -> dict[str, object]:
         ),
         ({"budget_s": float("nan")}, "budget_s", "expected a number above 0, got nan", ""),
         ({"error_budget": "x"}, "error_budget", "expected a percentage above 0%", "the default is 1%."),
+        ({"error_budget": 0.7}, "error_budget", "expected a percentage above 0%", "the default is 1%."),
         ({"error_budget": 1}, "error_budget", "expected a percentage above 0%", "Write 1% or 0.01."),
         ({"reference_models": "no"}, "reference_models", "expected true or false", "default is true."),
         ({"select": []}, "select", "expected a text that is not empty, got a list of 0", "`select: "),
