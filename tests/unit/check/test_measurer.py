@@ -782,6 +782,18 @@ def test_one_lane_settles_the_worst_before_another_is_begun() -> None:
     assert settled.finished
 
 
+def test_a_run_that_gets_pairs_is_saved_as_unfinished_before() -> None:
+    """Once: whoever kills the lab leaves one that can be continued."""
+    subjects, saved = make_subjects(1), list[Run]()
+    fleet = make_fleet(make_engine(1, subjects), save=saved.append)
+    run = measure(fleet, plan(subjects))
+    assert saved == [run]
+    paired = fleet.add_pairs(run, [need("m0", 1)], math.inf)
+    assert saved[1:] == [replace(run, finished=False)]
+    assert not fleet.add_pairs(paired, [need("m0", 1)], math.inf).finished
+    assert len(saved) == 2
+
+
 def test_one_lane_keeps_what_was_measured_elsewhere() -> None:
     """A run continued on other cores keeps its trials."""
     subjects = make_subjects(1)

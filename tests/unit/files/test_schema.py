@@ -227,3 +227,27 @@ def test_the_mistakes_of_a_baseline_are_reported_at_once() -> None:
         f"a.json: trials.dirft: expected one of {len(Metric)} names, got 'dirft'",
         "a.json: trials.drift[0]: expected a number from -2100 to 2100, got 'x'",
     ]
+    assert errors[0].fix == "Write text there."
+    assert errors[2].fix == "Write a number from -2100 to 2100 there."
+
+
+def test_a_key_without_an_example_is_named_with_what_it_takes() -> None:
+    """Files that only the gate writes have none."""
+    fixes = {
+        item.problem: item.fix for item in list_invalid("run", {"cases": [{"model": "m", "dtype": "x"}]})
+    }
+    assert fixes["the key 'id' is missing"] == "Add 'id' there."
+    problem = "expected one of float32, bfloat16, float16, got 'x'"
+    assert fixes[problem] == "Write one of float32, bfloat16, float16."
+
+
+@pytest.mark.parametrize(
+    ("expires", "valid"),
+    [("2026-01-01", True), ("2999-01-01", False), ("2026-02-30", False), (20260101, False)],
+)
+def test_a_day_is_one_of_the_calendar_within_a_year(expires: object, *, valid: bool) -> None:
+    """It may be past; a number is no day."""
+    entry = {"case": "bert/*", "owner": "ada", "reason": "flaky", "expires": expires}
+    invalid = list_invalid("config", {"version": 1, "quarantine": [entry]})
+    assert [item.key for item in invalid] == ([] if valid else ["quarantine[0].expires"])
+    assert all(item.problem.startswith("expected a day at most 366 days from now") for item in invalid)
