@@ -4,8 +4,9 @@ import math
 
 import pytest
 
+from gate.check import schedule
 from gate.check.schedule import _list_changes, compute_error, has_enough_rounds
-from gate.decide.constants import MIN_SUPER_BLOCKS
+from gate.decide.constants import MIN_SUPER_BLOCKS, PROCESS_SD
 
 
 def make_blocks(changes: list[float]) -> tuple[list[float], list[float]]:
@@ -65,6 +66,15 @@ def test_expensive_pairs_need_more_rounds() -> None:
     changes = make_steps(0.004)
     assert decide(changes, opened_s=8.0)
     assert not decide(changes, opened_s=80.0)
+
+
+@pytest.mark.parametrize(("opened_s", "enough"), [(3.99, True), (4.0, True), (4.01, False)])
+def test_rounds_are_enough_where_another_pair_gains_as_much(
+    monkeypatch: pytest.MonkeyPatch, opened_s: float, *, enough: bool
+) -> None:
+    """Eight super-blocks in 4 s, with the error that processes have: another pair of 4 s is no worse."""
+    monkeypatch.setattr(schedule, "compute_error", lambda _: PROCESS_SD)
+    assert decide([0.0] * 8, opened_s=opened_s) is enough
 
 
 def test_noise_of_eager_counts_as_well() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gate.errors import FileError
 from gate.files.codec import encode
-from gate.files.invalid import find_nearest, format_key
+from gate.files.invalid import find_nearest, format_key, is_integer, is_number
 from gate.files.structure import decode
 from gate.records.bounds import MOMENT, Fraction, Pattern, Range
 from gate.records.cases import Case, DType, Metric
@@ -214,6 +214,12 @@ def test_an_integer_is_accepted_where_a_number_is_due() -> None:
     assert trial.overhead_s == 2.0
     assert isinstance(trial.overhead_s, float)
     assert trial.samples == {Metric.DRIFT: (1.0, 2.5)}
+
+
+@pytest.mark.parametrize(("value", "holds"), [(2**63 - 1, True), (2**63, False)])
+def test_an_integer_has_at_most_64_bits(value: int, *, holds: bool) -> None:
+    """On either side of zero, as any reader of JSON can hold it."""
+    assert [is_integer(value), is_integer(-value), is_number(-value)] == [holds] * 3
 
 
 def test_an_unknown_key_names_the_nearest() -> None:

@@ -166,6 +166,7 @@ def test_threads_that_a_fork_ends_are_none(
     monkeypatch.setattr(server, "Path", lambda _: SimpleNamespace(iterdir=list_tasks))
     monkeypatch.setattr(server, "time", SimpleNamespace(monotonic=lambda: now_s[0], sleep=pass_time))
     monkeypatch.setattr(os, "fork", fork_with_threads)
+    monkeypatch.setattr(os, "_exit", Mock(side_effect=EndedError))
     monkeypatch.setattr(os, "waitpid", waits := Mock())
     assert server._has_lasting_threads() is lasts
     waits.assert_called_once_with(4242, 0)
