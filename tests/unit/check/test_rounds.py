@@ -6,7 +6,7 @@ import pytest
 
 from gate.check import schedule
 from gate.check.schedule import _list_changes, compute_error, has_enough_rounds
-from gate.decide.constants import MIN_SUPER_BLOCKS, PROCESS_SD
+from gate.decide.constants import LIVE_PAIR_SD, MIN_SUPER_BLOCKS, PROCESS_SD
 
 
 def make_blocks(changes: list[float]) -> tuple[list[float], list[float]]:
@@ -66,6 +66,16 @@ def test_expensive_pairs_need_more_rounds() -> None:
     changes = make_steps(0.004)
     assert decide(changes, opened_s=8.0)
     assert not decide(changes, opened_s=80.0)
+
+
+@pytest.mark.parametrize(("error", "enough"), [(LIVE_PAIR_SD, True), (1.01 * LIVE_PAIR_SD, False)])
+def test_planned_rounds_are_enough_up_to_the_assumed_error(
+    monkeypatch: pytest.MonkeyPatch, error: float, *, enough: bool
+) -> None:
+    """That itself is still precise enough."""
+    monkeypatch.setattr(schedule, "compute_error", lambda _: error)
+    base, head = make_blocks([0.0] * 8)
+    assert has_enough_rounds(base, head, wanted=8, opened_s=math.inf, rounds_s=4.0) is enough
 
 
 @pytest.mark.parametrize(("opened_s", "enough"), [(3.99, True), (4.0, True), (4.01, False)])

@@ -316,4 +316,6 @@ def test_keys_are_formatted_as_they_are_read() -> None:
     """Odd keys are quoted and cut, so that a message keeps its two lines."""
     assert format_key("batch") == ".batch"
     assert format_key("a b") == "['a b']"
+    assert format_key("k" * 60) == f".{'k' * 60}"
+    assert format_key("k" * 61).startswith("['kkk")
     assert len(format_key("a b" * 100)) < 70
