@@ -179,8 +179,8 @@ class Call:
         pace = self._pace if case_run.trials else Pace(case_run.cases)
         seconds = [self._work.predict_s(case_run, slot, pace) for slot in self._work.list_slots(case_run)]
         further = [self._work.predict_s(case_run, slot, pace) for slot in self._work.foresee_slots(case_run)]
-        is_known = bool(self._trials.get(case_id))
-        left = _Left(slots=len(seconds), seconds=sum(seconds) + sum(further), is_known=is_known)
+        left_s, is_known = sum(seconds) + sum(further), bool(case_run.trials)
+        left = _Left(slots=len(seconds), seconds=left_s, is_known=is_known)
         self._ahead.put(case_id, left if seconds else None)
         return bool(seconds)
 
@@ -204,7 +204,8 @@ class Call:
 
     def _hand_out(self) -> None:
         lanes, at_work, paired = self._lanes, self._lanes.at_work, self._work.paired
-        for lane in self._living:
+        # A lane begins its own cases before one without any may take them.
+        for lane in sorted(self._living, key=lambda lane: not self._queues.has_fresh(lane)):
             while lane not in at_work and (case_id := self._queues.take(lane)) is not None:
                 case_run = self._cut(case_id)
                 slot = self._work.list_slots(case_run)[0]
@@ -286,9 +287,9 @@ class Call:
         lanes.lost.add(lane)
         self._living.remove(lane)
         waiting = self._queues.drop(lane)
-        lost_s = 0.0
+        lost_s, lost_case = 0.0, ""
         if slot:
-            lost_s = lanes.engine.read_s() - slot.since_s
+            lost_s, lost_case = lanes.engine.read_s() - slot.since_s, slot.case_id
             lanes.losses[slot.case_id] += 1
             if lanes.losses[slot.case_id] > MOST_ANEW:
                 self._fail(slot.case_id)
@@ -299,7 +300,7 @@ class Call:
         anew = self._anew - before
         again = (trial for case_id in anew for trial in self._trials.get(case_id, ()))
         lost_s += sum(compute_trial_s(trial) for trial in again if is_of(trial, self._work))
-        cases = [case_id for case_id in waiting if case_id in anew or (slot and case_id == slot.case_id)]
+        cases = [case_id for case_id in waiting if case_id in anew or case_id == lost_case]
         self._note(Fact(code=Code.LANE_GONE, numbers={"lost_s": lost_s}, cases=tuple(cases), names=names))
 
     def _fail(self, case_id: str) -> None:
@@ -314,7 +315,7 @@ class Call:
         self._lanes.keep(self._make_run)
 
     def _measure_progress(self, case_id: str) -> Progress:
-        left_s = self._ahead.compute_s(self._pace.scale) / max(1, len(self._living))
+        left_s = self._ahead.compute_s(self._pace.scale) / len(self._living)
         progress = Progress(done=self._done, total=self._done + self._ahead.slots, left_s=left_s)
         if not self._work.paired:
             return progress

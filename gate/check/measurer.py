@@ -11,7 +11,7 @@ from gate.check.handout import Call, Lanes
 from gate.check.work import PairWork, TrialWork
 from gate.decide.suspects import Suspect
 from gate.records.cases import Metric
-from gate.records.run import CANDIDATE_ARM, Run
+from gate.records.run import Run
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,8 +28,7 @@ class LaneMeasurer(Lanes):
             MachineError: A disk is full, or no lane is left; what was measured is saved.
             InterruptedRunError: Ctrl-C or SIGTERM; everything measured has been saved.
         """
-        failed = {failure.case_id for failure in run.failures if failure.arm == CANDIDATE_ARM}
-        chosen = [case.id for case in run.cases if case.id in wanted and case.id not in failed]
+        chosen = [case.id for case in run.cases if case.id in wanted]
         work = TrialWork(
             wanted={case_id: wanted[case_id] for case_id in chosen},
             trials=trials,

@@ -180,11 +180,12 @@ def settle_pairs(
     stopped: set[str] = set()  # no time, no counterpart or a failure: asking again would not help
     fast = limit.fail_fast
     while needs := list_needs(run, list_unsettled(run, policy, suspects, fail_fast=fast), stopped):
-        case_id, pairs = needs[0].case_id, run.pair_counts
-        asked = needs if run.wall_s < limit.end_s else needs[:1]
-        run = measurer.add_pairs(run, asked, limit.compute_end_s(needs[0], pairs))
-        if run.pair_counts[case_id] < pairs[case_id] + needs[0].more:
-            stopped.add(case_id)
+        first, *_ = needs
+        pairs = run.pair_counts
+        asked = needs if run.wall_s < limit.end_s else [first]
+        run = measurer.add_pairs(run, asked, limit.compute_end_s(first, pairs))
+        if run.pair_counts[first.case_id] < pairs[first.case_id] + first.more:
+            stopped.add(first.case_id)
     return replace(run, finished=True)
 
 

@@ -304,7 +304,8 @@ def predict_pair_s(pace: Pace, slot: Slot, device: str) -> float:
     if not alike:
         return compute_pair_s(slot.case, paired) * (LIGHT_PAIR_SHARE if is_light else 1 / LIGHT_PAIR_SHARE)
     seconds = compute_pair_s(slot.case, alike)
-    if content.extent is Extent.COLD and not is_light and alike[-1].extent is Extent.WHOLE:
+    *_, last = alike
+    if content.extent is Extent.COLD and not is_light and last.extent is Extent.WHOLE:
         seconds *= EXTENT_SHARES[Extent.COLD]
     if is_light and not slot.unchanged_code and {trial.index for trial in alike} == {1}:
         seconds -= compute_untimed_s(slot.case, trials)
@@ -339,12 +340,14 @@ def compute_pair_s(case: Case, trials: Sequence[Trial]) -> float:
     pairs on a CPU both sides count calls at once; where they tune no kernels they load at once, and compile
     what nobody times, unless a second process takes its turn.
     """
-    last = [trial for trial in trials if trial.index == max(trial.index for trial in trials)]
+    index = max(trial.index for trial in trials)
+    last = [trial for trial in trials if trial.index == index]
     spared_s = sum(_sum_stages(trial, (Stage.TURN, Stage.SERVER, Stage.TRACE)) for trial in last)
     on_gpu = any(SPECS[metric].is_gpu_only for trial in last for metric in trial.samples)
     if not on_gpu and all(trial.pairing is Pairing.LIVE for trial in last):
-        is_of_calls = _is_light(last[0]) and last[0].samples.keys().isdisjoint(OF_WARM)
-        untimed = (Stage.EAGER, Stage.COMPILE) if is_of_calls and last[0].index == 1 else ()
+        either, *_ = last
+        is_of_calls = _is_light(either) and either.samples.keys().isdisjoint(OF_WARM)
+        untimed = (Stage.EAGER, Stage.COMPILE) if is_of_calls and index == 1 else ()
         at_once = (Stage.CALLS, *(() if case.is_tuned else (*_LOADING, *untimed)))
         spared_s += min(_sum_stages(trial, at_once) for trial in last)
     return sum(map(compute_trial_s, last)) - spared_s

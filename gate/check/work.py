@@ -25,7 +25,7 @@ Rank = tuple[int, ...]  # the smallest is next
 
 
 def may_repeat(run: Run, repeated: int) -> bool:
-    return repeated < max(1.0, REPEAT_SHARE * len(run.cases) * run.trials_planned)
+    return not repeated or repeated < REPEAT_SHARE * len(run.cases) * run.trials_planned
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -137,6 +137,9 @@ class Queues:
     def put(self, lane: str, waiting: Waiting, *, begun: bool) -> None:
         insort((self._begun if begun else self._fresh)[lane], waiting)
 
+    def has_fresh(self, lane: str) -> bool:
+        return bool(self._fresh[lane])
+
     def take(self, lane: str) -> str | None:
         """Beginning a case comes before further trials."""
         fresh = self._fresh[lane] or min(filter(None, self._fresh.values()), default=[])
@@ -144,9 +147,7 @@ class Queues:
         return queue.pop(0).case_id if queue else None
 
     def drop(self, lane: str) -> list[str]:
-        return [
-            waiting.case_id for waiting in sorted([*self._begun.pop(lane, ()), *self._fresh.pop(lane, ())])
-        ]
+        return [waiting.case_id for waiting in (*self._begun.pop(lane, ()), *self._fresh.pop(lane, ()))]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,22 +201,23 @@ class PairWork:
 
     def list_slots(self, case_run: Run) -> tuple[Slot, ...]:
         """None where the case failed or has no counterpart."""
-        case_id = case_run.cases[0].id
+        case_id = _get_case_id(case_run)
         more = self.targets[case_id] - case_run.pair_counts[case_id]
         return list_pair_slots(case_run, [replace(self.wanted[case_id], more=more)])
 
     def foresee_slots(self, case_run: Run) -> tuple[Slot, ...]:
         """Those that most cases take until what is open is settled."""
-        suspect, target = self.wanted[case_run.cases[0].id], self.targets[case_run.cases[0].id]
+        case_id = _get_case_id(case_run)
+        suspect, target, begun = self.wanted[case_id], self.targets[case_id], case_run.pair_counts[case_id]
         usual = SETTLING_PAIRS if suspect.slower else MIN_PAIRS
-        begun = case_run.pair_counts[suspect.case_id]
         slots = list_pair_slots(case_run, [replace(suspect, more=max(usual, target) - begun)])
         return slots[target - begun :]
 
     def rank(self, case_run: Run) -> Rank:
         """The most pressing one comes first of those for later."""
-        case_id = case_run.cases[0].id
-        return (1,) if self.wanted[case_id].later else (0, case_run.pair_counts[case_id])
+        case_id = _get_case_id(case_run)
+        later = self.wanted[case_id].later
+        return (later,) if later else (later, case_run.pair_counts[case_id])
 
     def predict_s(self, case_run: Run, slot: Slot, pace: Pace) -> float:
         return predict_pair_s(pace, slot, name_device(case_run.environment))
@@ -256,6 +258,11 @@ def count_done(run: Run, *, paired: bool) -> int:
         return sum(run.pair_counts.values())
     measured = {(trial.case_id, trial.index) for trial in run.trials if trial.pairing is Pairing.ALONE}
     return len(measured | {(failure.case_id, failure.trial) for failure in run.failures})
+
+
+def _get_case_id(case_run: Run) -> str:
+    (case,) = case_run.cases
+    return case.id
 
 
 def _sort(metrics: Collection[Metric]) -> tuple[Metric, ...]:

@@ -4,7 +4,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -135,5 +135,6 @@ def _name_owner(path: Path) -> str:
 
 
 def _find_obstacle(path: Path, error: OSError) -> Path | None:
-    above = {errno.EEXIST: (path, *path.parents), errno.ENOTDIR: path.parents}.get(error.errno or 0, ())
-    return next((file for file in above if file.exists() and not file.is_dir()), None)
+    above: Mapping[int | None, Sequence[Path]]
+    above = {errno.EEXIST: (path, *path.parents), errno.ENOTDIR: path.parents}
+    return next((file for file in above.get(error.errno, ()) if file.exists() and not file.is_dir()), None)

@@ -24,7 +24,7 @@ def quote_value(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > MAX_INTEGER:
         return "a huge integer"
     if isinstance(value, str):
-        value = value[: _SHOWN_CHARS + 1]  # before its repr, which may be ten times as long
+        value = value[:_SHOWN_CHARS]  # before its repr, which may be ten times as long
     text = "null" if value is None else repr(value)
     return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "..."
 
@@ -82,7 +82,7 @@ def find_nearest(name: str, known: Iterable[str]) -> str:
         return ""
     names = list(known)
     swapped = [other for other in names if sorted(other) == sorted(name)]
-    return next(iter(swapped + difflib.get_close_matches(name, names, n=1, cutoff=0.6)), "")
+    return next(iter(swapped + difflib.get_close_matches(name, names)), "")
 
 
 def suggest_nearest(name: str, known: Iterable[str], otherwise: str = "") -> str:

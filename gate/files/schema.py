@@ -58,7 +58,7 @@ def get_example(name: str, key: str) -> str:
     schema = _load_schema(name)
     for part in key.split(".")[:-1]:
         schema = schema["properties"][part]["items"]
-    example = schema["properties"][key.rpartition(".")[2]]["examples"][0]
+    (example,) = schema["properties"][key.rpartition(".")[2]]["examples"]
     return example if isinstance(example, str) else write_scalar(example)
 
 

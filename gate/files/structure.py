@@ -107,9 +107,8 @@ def _make_generic_decoder(annotation: object) -> _Decoder:
                 return _make_format_decoder(rule)
             return _make_limited_decoder(inner, rule)
         case builtins.tuple:
-            return (
-                _decode_floats if arguments[0] is float else _make_items_decoder(_make_decoder(arguments[0]))
-            )
+            item, _ = arguments
+            return _decode_floats if item is float else _make_items_decoder(_make_decoder(item))
         case collections.abc.Mapping:
             return _make_entries_decoder(*map(_make_decoder, arguments))
         case types.UnionType | typing.Union:

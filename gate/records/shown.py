@@ -1,12 +1,12 @@
 """What of a verdict leaves the machine that measured: enumerations, numbers and checked patterns.
 
 The file is untrusted, and a job with a token reads it. No field can hold a sentence: any text but a case
-id,
-place, commit or environment id is refused.
+id, place, commit or environment id is refused.
 """
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from itertools import starmap
 from typing import Annotated
 
 from gate.records.bounds import SHA, CaseId, EnvironmentId, Natural, NotNegative, Pattern
@@ -45,12 +45,15 @@ class Wordless(OneOf):
     """A fact without words: of the names that it could have only those of :data:`WORDLESS`."""
 
     def holds(self, fact: Fact) -> bool:
-        named = all(
-            name in WORDLESS and len(words) == 1 and re.fullmatch(WORDLESS[name], words[0])
-            for name, words in fact.names.items()
-        )
         # Its row or cause has the case.
-        return named and not fact.cases and OneOf.holds(self, replace(fact, cases=("",)))
+        return all(starmap(_is_wordless, fact.names.items())) and not fact.cases and OneOf.holds(self, fact)
+
+
+def _is_wordless(name: str, words: tuple[str, ...]) -> bool:
+    match words:
+        case (word,):
+            return name in WORDLESS and re.fullmatch(WORDLESS[name], word) is not None
+    return False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -217,7 +217,7 @@ def _enter_arm(request: WorkerRequest, variables: Mapping[str, str]) -> bool:
     sys.path[:] = _FIRST_PATH
     set_search_path(request)
     _ROOT_PATH[:] = _ROOT_PATH or sys.path
-    differing = sorted({*_ROOT_PATH}.symmetric_difference(sys.path))
+    differing = [*{*_ROOT_PATH}.symmetric_difference(sys.path)]
     sys.path += added
     names = {name.partition(".")[0] for name in sys.modules} - {"gate"} if differing else set()
     specs = (PathFinder.find_spec(name, differing) for name in names)
@@ -289,8 +289,11 @@ def _end_after(work: Callable[[], object]) -> NoReturn:
     try:
         work()
         status = 0
-    except SystemExit as error:
-        status = error.code if isinstance(error.code, int) else status
+    except SystemExit as error:  # as an interpreter ends
+        if error.code is None or isinstance(error.code, int):
+            status = error.code or 0
+        else:
+            sys.stderr.write(f"{error.code}\n")
     except BaseException:  # noqa: BLE001 - the child must not go on as a server
         traceback.print_exc()
     finally:

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 
 from gate.sizes import KIB
 
@@ -45,9 +45,9 @@ def clean_log_tail(log: bytes, *, of_hang: bool = False) -> str:
 
 
 def _list_frames(dump: Sequence[str]) -> Iterator[str]:
-    begin = next((number for number, line in enumerate(dump) if line.startswith(_CURRENT)), 0)
-    frames = takewhile(_FRAME.match, dump[begin + 1 :])
-    kept = [line for line in frames if not _FRAME_OF_GATE.match(line)]
+    current = dropwhile(lambda line: not line.startswith(_CURRENT), dump)
+    next(current, None)
+    kept = [line for line in takewhile(_FRAME.match, current) if not _FRAME_OF_GATE.match(line)]
     users = next((number for number, line in enumerate(kept) if not _FRAME_OF_LIBRARY.match(line)), 0)
     yield "It was at (most recent call first):"
     yield from (kept[users], "which had called (most recent call first):", *kept[:users]) if users else kept

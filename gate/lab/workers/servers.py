@@ -93,10 +93,10 @@ class WorkerServer:
             does=ServerDoes.RUN,
             path=command.argv[-1],
             variables={**command.environment, TOKEN_VARIABLE: token},
-            channel=command.given[0] if command.given else -1,
+            channel=next(iter(command.given), -1),
         )
         reading, writing = os.pipe()
-        output = os.fdopen(reading, "rb", buffering=0)
+        output = os.fdopen(reading, "rb")
         try:
             self._send(order, (writing, *command.given))
             pid = self._hear_pid()
@@ -146,12 +146,10 @@ class WorkerServer:
         limit = TimeLimit(self.pid, limit_s)
         try:
             while (left_s := limit.compute_left_s()) and not select.select([self._line], [], [], left_s)[0]:
-                continue
+                pass
             self._line.settimeout(left_s or _READ_S)
             received, _ = receive(self._line)
-            if received is None:
-                raise ConnectionError  # it hung up
-            return codec.decode(ServerAnswer, received, "answer")
+            return codec.decode(ServerAnswer, received, "answer")  # nothing, where it hung up, is none
         except TimeoutError as error:
             use = limit.read_use()
             silence = Fact(code=Code.SERVER_SILENT, numbers={"wall_s": use.wall_s, "cpu_s": use.cpu_s})

@@ -273,7 +273,8 @@ def _load_together(workers: list[LiveWorker], jobs: tuple[WorkerJob, WorkerJob],
     """
     waiting = list(jobs)
     while waiting:
-        case, device = waiting[0].request.case, get_kind(waiting[0].request.device)
+        first, *_ = waiting  # the other one is of the same case, on the same device
+        case, device = first.request.case, get_kind(first.request.device)
         at_once = 1 if device.is_gpu or (case is not None and case.is_tuned) else len(waiting)
         begun = [LiveWorker(job, pool) for job in waiting[:at_once]]
         workers += begun

@@ -1,6 +1,5 @@
 """One worker process: its request, its run, and its result or failure."""
 
-import json
 import signal
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 from gate.errors import FileError
 from gate.files import codec
 from gate.files.disk import describe_write_error
+from gate.files.messages import save_plain
 from gate.lab.workers.log_tail import clean_log_tail, name_shortage
 from gate.lab.workers.process import ProcessCommand, ProcessExit, run_process
 from gate.records.codes import Code
@@ -41,7 +41,7 @@ def run_worker(job: WorkerJob) -> JobOutcome:
     result_path.unlink(missing_ok=True)
     if job.request.benchmark_json:
         make_directory(Path(job.request.benchmark_json).parent)
-    codec.write_atomic(request_path, json.dumps(codec.encode(job.request), indent=1, sort_keys=True))
+    save_plain(job.request, request_path)
     ended = run_process(replace(job, argv=(*job.argv, str(request_path))))
     return judge_exit(job, ended, load_result(result_path))
 
@@ -75,13 +75,12 @@ def judge_exit(job: WorkerJob, ended: ProcessExit, left: WorkerResult | Fact) ->
     log_tail = _name_from_top(clean_log_tail(ended.log_tail, of_hang=ended.use is not None), checkout)
     result = left if isinstance(left, WorkerResult) else None
     problem = left if isinstance(left, Fact) else Fact(code=Code.RESULT_UNFINISHED)
-    stage = result.stage if result else Stage.START
     failure = CaseFailure(
         case_id=job.request.case.id if job.request.case else "",
         trial=job.trial,
         arm=job.arm,
         kind=FailureKind.CRASH,
-        stage=stage,
+        stage=result.stage if result else Stage.START,
         fact=problem,
         log_tail=log_tail,
         log=name_log(job.log),
@@ -92,9 +91,7 @@ def judge_exit(job: WorkerJob, ended: ProcessExit, left: WorkerResult | Fact) ->
         numbers = {"wall_s": ended.use.wall_s, "cpu_s": ended.use.cpu_s}
         late = (FailureKind.HANG, Code.HANGS) if ended.use.hangs else (FailureKind.TIMEOUT, Code.NO_END)
         return replace(failure, kind=late[0], fact=Fact(code=late[1], numbers=numbers, names=role))
-    # Of the user's own checkout nothing is measured by mistake: a project may end its process by itself.
-    is_whole = stage == Stage.DONE or (stage == Stage.ENDED and not job.request.checkout)
-    if result and is_whole:
+    if result and _is_whole(result.stage, job.request):
         return _accept(job, result, ended.status)
     kind, fact = _judge_end(ended, problem)
     if shortage := name_shortage(log_tail):
@@ -102,6 +99,11 @@ def judge_exit(job: WorkerJob, ended: ProcessExit, left: WorkerResult | Fact) ->
     return replace(
         failure, kind=kind, fact=_clean_words(replace(fact, names={**fact.names, **role}), checkout)
     )
+
+
+def _is_whole(stage: Stage, request: WorkerRequest) -> bool:
+    """Of the user's own checkout nothing is measured by mistake: a project may end its process by itself."""
+    return stage == Stage.DONE or (stage == Stage.ENDED and not request.checkout)
 
 
 def _clean_words(fact: Fact, checkout: str) -> Fact:

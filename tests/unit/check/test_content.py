@@ -176,6 +176,20 @@ def test_open_time_of_a_cold_process_is_settled_without_a_warm_one(metric: Metri
     assert set(TYPICAL) <= set(counts)
 
 
+def test_a_rehearsed_trial_knows_those_before_it() -> None:
+    """After a whole one of 10 s latencies need 5 s each; the sixth would end after the budget's 32 s."""
+    subject = Subject(name="a", alone=({},) * 6)
+    measurer = Rehearsal(
+        take_trial=lambda slot: replace(make_trial(subject, slot.index), stages_s={"rounds": 10.0}),
+        take_pair=take_no_pair,
+        budget_s=32.0,
+    )
+    run = replace(make_run([subject]), trials=())
+    rehearsed = measurer.add_trials(run, {"a/x": {LATENCY}}, 6)
+    assert [trial.extent for trial in rehearsed.trials] == [Extent.WHOLE, *[Extent.COLD] * 4]
+    assert rehearsed.wall_s == 30.0
+
+
 def test_graph_break_is_seen_again_in_a_whole_trial() -> None:
     """A graph break needs a whole trial, whatever else is open."""
     _, extents, _ = check_doubtful(Metric.GRAPH_BREAKS, 1.0)

@@ -17,7 +17,17 @@ from gate.check.procedure import (
 )
 from gate.check.rehearsal import Rehearsal
 from gate.check.schedule import EXTENT_SHARES, Slot, plan_trial, want_whole
-from gate.check.work import REPEAT_SHARE, Answer, Unit, UnitResult, choose_lane, join_sources, may_repeat
+from gate.check.work import (
+    REPEAT_SHARE,
+    Answer,
+    Queues,
+    Unit,
+    UnitResult,
+    Waiting,
+    choose_lane,
+    join_sources,
+    may_repeat,
+)
 from gate.decide.evidence.pairs import Pair
 from gate.decide.judge.pairs import Screened
 from gate.decide.suspects import Suspect
@@ -143,6 +153,40 @@ def test_every_case_stays_on_one_lane() -> None:
     assert run.wall_s == engine.now_s
 
 
+def test_each_lane_begins_its_own_cases_first() -> None:
+    """Though the first of the plan is another's."""
+    engine = make_engine(2, make_subjects(2))
+    measure(make_fleet(engine), plan(make_subjects(2)[::-1]))
+    assert engine.asked == [("GPU-1", "m0/x", 1), ("GPU-2", "m1/x", 1)]
+
+
+def test_a_queue_gives_its_lane_what_comes_next() -> None:
+    """Own cases before others', fresh ones before begun ones of a later rank, and of others' the next."""
+    queues = Queues()
+    for lane, rank, case_id, begun in (
+        ("a", (1, 0), "begun of a", True),
+        ("a", (0, 5), "second of a", False),
+        ("a", (0, 4), "first of a", False),
+        ("b", (0, 2), "second of b", False),
+        ("b", (0, 1), "first of b", False),
+        ("c", (0, 3), "of c", False),
+        ("c", (2, 0), "begun of c", True),
+    ):
+        queues.put(lane, Waiting(rank=rank, case_id=case_id), begun=begun)
+    assert [queues.has_fresh(lane) for lane in "abcd"] == [True, True, True, False]
+    assert [queues.take("a"), queues.take("d"), queues.take("d")] == [
+        "first of a",
+        "first of b",
+        "second of b",
+    ]
+    assert [queues.take("b"), queues.take("c"), queues.take("b"), queues.take("c")] == [
+        *("of c", "second of a", None, "begun of c"),
+    ]
+    queues.put("a", Waiting(rank=(0, 6), case_id="third of a"), begun=False)
+    assert queues.drop("a") == ["begun of a", "third of a"]
+    assert [queues.take("a"), queues.take("d")] == [None, None]
+
+
 def test_an_idle_lane_begins_what_another_has_no_time_for() -> None:
     """The lane of a case as long as all others gets no other case."""
     subjects = make_subjects(10)
@@ -175,19 +219,44 @@ def test_pairs_for_later_go_to_idle_lanes() -> None:
     assert len(list_places(run, "m1/x")) == 1
 
 
-def test_pairs_prefer_the_lane_of_the_trial() -> None:
-    """A pair runs on its trial's lane, which has the caches, unless that is busy."""
-    subjects = make_subjects(8)
+@pytest.mark.parametrize(
+    ("name", "places", "lane"),
+    [
+        ("m0", ["GPU-1"], "GPU-1"),
+        ("m0", ["GPU-2"], "GPU-2"),
+        ("m1", ["GPU-1"], "GPU-1"),
+        ("m0", ["GPU-2", "GPU-1"], "GPU-1"),
+        ("m1", ["GPU-1", "GPU-2"], "GPU-1"),
+        ("m0", ["GPU-9"], "GPU-1"),
+        ("m1", ["GPU-9"], "GPU-2"),
+        ("m1", [], "GPU-2"),
+    ],
+)
+def test_pairs_prefer_the_lane_of_the_trial(name: str, places: list[str], lane: str) -> None:
+    """It has the caches, the first of two as well; without such a lane a case is where it would begin."""
+    subjects = make_subjects(2)
+    assert [choose_lane(subject.case.id, make_places(2)) for subject in subjects] == ["GPU-1", "GPU-2"]
     engine = make_engine(2, subjects)
-    fleet = make_fleet(engine)
-    run = measure(fleet, plan(subjects))
-    (name,) = list_places(run, "m3/x")
-    run = fleet.add_pairs(run, [need("m3", 2)], math.inf)
-    assert list_places(run, "m3/x") == [name]
-    together = [subject for subject in subjects if list_places(run, subject.case.id) == [name]][:2]
-    started_s = engine.now_s
-    fleet.add_pairs(run, [need(subject.name, 2) for subject in together], math.inf)
-    assert engine.now_s - started_s == FIRST_PAIR_S + NEXT_PAIR_S
+    trials = [
+        replace(make_trial(Subject(name=name), index), place=place)
+        for index, place in enumerate(places, start=1)
+    ]
+    run = make_fleet(engine).add_pairs(
+        replace(plan(subjects), trials=tuple(trials)), [need(name, 2)], math.inf
+    )
+    assert engine.asked == [(lane, f"{name}/x", 1), (lane, f"{name}/x", 2)]
+    assert run.pair_counts[f"{name}/x"] == 2
+
+
+def test_pairs_wait_for_no_busy_lane() -> None:
+    """Of two cases with trials on one lane the other lane takes one."""
+    subjects = make_subjects(2)
+    trials = tuple(replace(make_trial(subject, 1), place="GPU-2") for subject in subjects)
+    engine = make_engine(2, subjects)
+    needs = [need(subject.name, 2) for subject in subjects]
+    make_fleet(engine).add_pairs(replace(plan(subjects), trials=trials), needs, math.inf)
+    assert engine.now_s == FIRST_PAIR_S + NEXT_PAIR_S
+    assert engine.asked[:2] == [("GPU-2", "m0/x", 1), ("GPU-1", "m1/x", 1)]
 
 
 def lose(subjects: Sequence[Subject], lane: str, when_s: float, **fate: Any) -> tuple[FakeLanes, list[Event]]:
@@ -252,8 +321,8 @@ def test_a_case_that_waits_on_a_lane_that_is_lost_had_nothing_to_lose() -> None:
 def test_a_lane_is_lost_as_it_idles_and_another_never_opened() -> None:
     """The run records both lanes, and repeats nothing."""
     subjects = make_subjects(2)
-
-    answers = [Answer(lane="GPU-3", why="the host is gone"), Answer(lane="4 on b", why="no room")]
+    # Both cases are at home on the third lane, and the first one takes one of them.
+    answers = [Answer(lane="GPU-2", why="the host is gone"), Answer(lane="4 on b", why="no room")]
 
     class Telling(FakeLanes):
         def wait(self, limit_s: float) -> Answer | None:
@@ -264,7 +333,7 @@ def test_a_lane_is_lost_as_it_idles_and_another_never_opened() -> None:
     run = measure(make_fleet(engine), plan(subjects, trials=2))
     assert [(fact.code, fact.name("lane"), fact.numbers, fact.cases) for fact in run.lanes] == [
         (Code.LANE_LEFT_OUT, "4 on b", {}, ()),
-        (Code.LANE_GONE, "GPU-3 on host", {"lost_s": 0.0}, ()),
+        (Code.LANE_GONE, "GPU-2 on host", {"lost_s": 0.0}, ()),
     ]
     assert len(run.trials) == 4
 
@@ -287,6 +356,15 @@ def test_a_lane_that_opens_later_joins() -> None:
     assert sorted(trial.place for trial in run.trials) == ["GPU-1"] * 6 + ["GPU-2"] * 6
     assert run.places == make_places(2)
     assert all(len(list_places(run, subject.case.id)) == 1 for subject in subjects)
+
+
+def test_a_run_is_kept_after_each_unit() -> None:
+    """Whoever kills the lab loses one at most."""
+    kept: list[Run] = []
+    fleet = make_fleet(make_engine(1, make_subjects(2)), keep=lambda make_run: kept.append(make_run()))
+    run = measure(fleet, plan(make_subjects(2)))
+    assert [len(each.trials) for each in kept] == [1, 2]
+    assert kept[-1].trials == run.trials
 
 
 def test_many_lanes_begin_with_what_takes_longest() -> None:
@@ -494,9 +572,22 @@ def test_no_slot_is_begun_that_would_end_too_late() -> None:
     assert drop_places(rehearsed.trials) == drop_places(extended.trials)
     paired = fleet.add_pairs(extended, [need("m0", 2)], extended.wall_s + 1.0)
     assert paired.trials == extended.trials
+    # The second pair, which finds its code, would end in time: it is none without the first.
+    in_time_s = run.wall_s + (FIRST_PAIR_S + NEXT_PAIR_S) / 2
+    assert rehearse(subjects).add_pairs(run, [need("m0", 2)], in_time_s).trials == run.trials
     skipped = [event for event in events if isinstance(event, TrialSkipped)]
     slots = [(slot.case_id, slot.index, slot.paired) for slot in skipped]
     assert slots == [("m1/x", 2, False), ("m0/x", 1, True)]
+
+
+def test_a_rehearsed_first_pair_that_finds_its_code_takes_no_longer() -> None:
+    """Nothing is compiled untimed."""
+    subjects = make_subjects(1)
+    run = measure(make_fleet(make_engine(1, subjects)), plan(subjects))
+    for unchanged_code, seconds in ((False, FIRST_PAIR_S), (True, NEXT_PAIR_S)):
+        suspect = replace(need("m0", 1), unchanged_code=unchanged_code)
+        paired = rehearse(subjects).add_pairs(run, [suspect], math.inf)
+        assert paired.wall_s - run.wall_s == seconds
 
 
 def test_a_unit_has_what_its_case_needs() -> None:
@@ -569,6 +660,38 @@ def test_time_that_is_left() -> None:
     assert list_progress(events)[0].left_s == (30.0 + 60.0) * EXTENT_SHARES[Extent.COLD]
 
 
+def test_little_time_that_is_left_is_not_rounded_up() -> None:
+    """A quarter of a second is that."""
+    events: list[Event] = []
+    engine = FakeLanes(places=make_places(1), measure=take_seconds)
+    measure(
+        make_fleet(engine, observe=events.append), replace(plan([]), cases=(replace(SHORT, expected_s=0.25),))
+    )
+    assert [progress.left_s for progress in list_progress(events)] == [0.25, 0.0]
+
+
+def test_many_lanes_begin_with_the_pairs_that_press_most() -> None:
+    """However long another case of the same lane takes."""
+    subjects = [Subject(name=name) for name in ("m0", "m2", "m3")]
+    assert {choose_lane(subject.case.id, make_places(2)) for subject in subjects} == {"GPU-1"}
+    engine, run = make_engine(2, subjects), plan(subjects)
+    cases = tuple(replace(case, expected_s=index) for index, case in enumerate(run.cases, start=1))
+    assert run.base is not None
+    run = replace(run, cases=cases, base=replace(run.base, cases=cases))
+    make_fleet(engine).add_pairs(run, [need(subject.name, 1) for subject in subjects], math.inf)
+    assert [case_id for _, case_id, _ in engine.asked] == ["m0/x", "m2/x", "m3/x"]
+
+
+def test_what_begins_anew_is_all_left() -> None:
+    """Of a case with a trial on a lane that is gone both trials are to come, on the pace of that one."""
+    events: list[Event] = []
+    gone = Trial(case_id=SHORT.id, index=1, stages_s={"rounds": 30.0}, place="GPU-9")
+    run = replace(plan([]), cases=(SHORT,), trials=(gone,), trials_planned=2)
+    engine = FakeLanes(places=make_places(2), measure=take_seconds)
+    measure(make_fleet(engine, observe=events.append), run)
+    assert list_progress(events)[0].left_s == 2 * 30.0 / 2
+
+
 def test_two_lanes_share_what_is_left() -> None:
     """Two lanes need half of the time."""
     events: list[Event] = []
@@ -606,6 +729,25 @@ def test_what_is_left_of_pairs() -> None:
     assert (first.left_s, first.is_limited) == (2 * NEXT_PAIR_S, False)
 
 
+def test_nothing_is_left_of_a_limit_that_is_over() -> None:
+    """The first pair took longer than expected; the second is not begun."""
+    subjects, events = make_subjects(2), list[Event]()
+
+    def measure_late(lane: str, unit: Unit) -> tuple[UnitResult, float]:
+        part, seconds = rehearse_unit(rehearse(subjects), lane, unit)
+        return part, seconds + 100.0
+
+    engine = FakeLanes(places=make_places(1), measure=measure_late)
+    fleet = make_fleet(engine, observe=events.append)
+    run = replace(
+        plan(subjects), trials=tuple(take_time(make_trial(subject, 1), TRIAL_S) for subject in subjects)
+    )
+    fleet.add_pairs(run, [need("m0", 1), need("m1", 1)], FIRST_PAIR_S)
+    (finished,) = [event.progress for event in events if isinstance(event, PairFinished)]
+    assert (finished.left_s, finished.is_limited) == (0.0, True)
+    assert [case_id for _, case_id, _ in engine.asked] == ["m0/x"]
+
+
 def test_one_lane_goes_round_the_pairs_that_are_needed_now() -> None:
     """Every case gets a first pair before any gets a second; pairs for later are not begun."""
     engine = make_engine(1, make_subjects(3))
@@ -640,6 +782,18 @@ def test_one_lane_settles_the_worst_before_another_is_begun() -> None:
     assert settled.finished
 
 
+def test_a_run_that_gets_pairs_is_saved_as_unfinished_before() -> None:
+    """Once: whoever kills the lab leaves one that can be continued."""
+    subjects, saved = make_subjects(1), list[Run]()
+    fleet = make_fleet(make_engine(1, subjects), save=saved.append)
+    run = measure(fleet, plan(subjects))
+    assert saved == [run]
+    paired = fleet.add_pairs(run, [need("m0", 1)], math.inf)
+    assert saved[1:] == [replace(run, finished=False)]
+    assert not fleet.add_pairs(paired, [need("m0", 1)], math.inf).finished
+    assert len(saved) == 2
+
+
 def test_one_lane_keeps_what_was_measured_elsewhere() -> None:
     """A run continued on other cores keeps its trials."""
     subjects = make_subjects(1)
@@ -670,17 +824,24 @@ def test_an_interrupt_saves_what_was_measured(paired: bool) -> None:
     assert saved[-1].wall_s == engine.now_s
 
 
-def test_an_interrupt_before_anything_ended_promises_nothing() -> None:
-    """Without a result nothing can be continued."""
-    subjects = make_subjects(1)
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_interrupt_before_anything_ended_promises_nothing(*, fails: bool) -> None:
+    """Without a result nothing can be continued; a failure is one."""
+    subjects = make_subjects(2)
 
-    def interrupt(*_: object) -> tuple[UnitResult, float]:
+    def interrupt(_: str, unit: Unit) -> tuple[UnitResult, float]:
+        if fails and unit.run.cases[0].id == "m0/x":
+            return UnitResult(failures=(make_failure(subjects[0], 1),)), TRIAL_S
         raise KeyboardInterrupt
 
     fleet = make_fleet(FakeLanes(places=make_places(1), measure=interrupt))
-    with pytest.raises(InterruptedRunError, match="stopped after 0 of 1 trials") as caught:
+    with pytest.raises(InterruptedRunError, match=f"stopped after {fails:d} of 2 trials") as caught:
         measure(fleet, plan(subjects))
-    assert caught.value.fix == "Nothing came to its end: start it again."
+    saved, lost = (
+        "What was measured is saved: continue with --resume.",
+        "Nothing came to its end: start it again.",
+    )
+    assert caught.value.fix == (saved if fails else lost)
 
 
 def test_sources_of_a_run_are_bounded() -> None:

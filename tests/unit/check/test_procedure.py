@@ -1,30 +1,39 @@
 """Each branch of a check, with made-up trials."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from gate.check.procedure import (
     Checked,
     CheckTerms,
+    PairLimit,
+    _count_looks,
+    _list_longer_compiles,
     check_against_base,
     check_against_baselines,
     check_pairs,
     judge_recorded,
     list_unfinished,
 )
+from gate.decide.constants import CHANCE_EDGES
+from gate.decide.judge.screening import Screening
 from gate.decide.side_by_side import decide_side_by_side, list_unsettled
+from gate.decide.suspects import Suspect
 from gate.decide.verdict import decide_verdict
-from gate.records.cases import AbsoluteLimit, Metric
+from gate.records.cases import AbsoluteLimit, Metric, Threshold
 from gate.records.codes import Code
 from gate.records.run import Baseline, Pairing, Run
 from gate.records.verdict import Outcome, Reason, Status, Verdict
-from tests.make import POLICY, find_row
+from tests.make import POLICY, find_row, make_change, make_row
 
 from .conftest import Given, Subject, make_pair, make_run, make_stored, make_terms
 
-LATENCY, BREAKS = Metric.COMPILED_LATENCY, Metric.GRAPH_BREAKS
+LATENCY, BREAKS, COMPILE = Metric.COMPILED_LATENCY, Metric.GRAPH_BREAKS, Metric.COLD_COMPILE_TIME
 SLOW = [{LATENCY: 0.012}] * 3  # a fifth slower than what is stored
 # Not quite a tenth slower: three trials do not settle it, and chance might.
 DOUBTFUL = [{LATENCY: 0.0106}] * 3
@@ -51,8 +60,55 @@ def test_nothing_suspect_measures_nothing_more(check: Check) -> None:
     """Values as stored pass after one trial of each case."""
     given = Given(subjects=[Subject(name="a"), Subject(name="b")])
     checked = check(given)
-    assert (checked.verdict.outcome, given.asked, given.measured) == (Outcome.PASS, [], [])
+    assert (checked.verdict.outcome, given.open, given.measured) == (Outcome.PASS, [], [])
     assert len(checked.run.trials) == 2
+
+
+@pytest.mark.parametrize("check", [check_against_base, check_against_baselines])
+def test_a_check_that_measures_nothing_ends_no_run(check: Check) -> None:
+    """One that was stopped stays INCOMPLETE."""
+    given = Given(subjects=[Subject()])
+    run = replace(make_run(given.subjects), finished=False)
+    checked = check(given, run, make_terms(run))
+    assert (checked.run, checked.verdict.outcome) == (run, Outcome.INCOMPLETE)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "metric", "fits"),
+    [
+        ({}, LATENCY, True),
+        ({"a/x": 1}, LATENCY, True),
+        ({"a/x": 2}, LATENCY, False),
+        ({"a/x": 0, "b/x": 1}, LATENCY, False),
+        ({"a/x": 1, "b/x": 1}, LATENCY, True),
+        ({"a/x": 1, "b/x": 0}, LATENCY, True),
+        ({"a/x": 1, "b/x": 2}, LATENCY, False),
+        ({"a/x": 0, "b/x": 2}, BREAKS, False),
+        ({"a/x": 1, "b/x": 2}, BREAKS, True),
+        ({"a/x": 2, "b/x": 3}, BREAKS, False),
+    ],
+)
+def test_beyond_its_time_a_check_takes_two_pairs_of_the_first_case(
+    pairs: dict[str, int], metric: Metric, *, fits: bool
+) -> None:
+    """And the second look at a count; where the user set the time, nothing."""
+    suspect = Suspect(case_id="a/x", metrics=(metric,))
+    assert PairLimit(end_s=9.0, fits_two=True).compute_end_s(suspect, pairs) == (math.inf if fits else 9.0)
+    assert PairLimit(end_s=9.0).compute_end_s(suspect, pairs) == 9.0
+
+
+@pytest.mark.parametrize(("severity", "chosen"), [(0.99, True), (1.0, False)])
+def test_a_compile_that_chance_may_have_made_longer_gets_a_trial(severity: float, *, chosen: bool) -> None:
+    """Below CHANCE_EDGES thresholds, where nothing else of its case is open."""
+    change = make_change(severity * CHANCE_EDGES * 0.25)
+    threshold = Threshold(relative=0.25, absolute=0.0)
+    rows = [make_row(f"{name}/x", COMPILE, change=change, threshold=threshold) for name in ("a", "b")]
+    suspects = [
+        Suspect(case_id="a/x", metrics=(COMPILE,)),
+        Suspect(case_id="b/x", metrics=(COMPILE, LATENCY)),
+    ]
+    screening = cast("Screening", SimpleNamespace(comparisons=rows))
+    assert _list_longer_compiles(screening, suspects) == ({"a/x": (COMPILE,)} if chosen else {})
 
 
 def test_suspect_is_acquitted_by_pairs() -> None:
@@ -463,7 +519,7 @@ def test_a_recorded_run_of_pairs_alone_is_judged_side_by_side() -> None:
     assert [case for case, _ in list_reasons(verdict, LATENCY, Status.REGRESSED)] == ["a/x"]
 
 
-@pytest.mark.parametrize("changes", [{"base": None}, {"finished": False}])
+@pytest.mark.parametrize("changes", [{"base": None}, {"base": None, "trials": ()}, {"finished": False}])
 def test_a_recorded_run_without_a_base_or_an_end_is_judged_by_what_is_stored(
     changes: dict[str, object],
 ) -> None:
@@ -471,6 +527,13 @@ def test_a_recorded_run_without_a_base_or_an_end_is_judged_by_what_is_stored(
     checked, terms = measure_pairs_of_slow()
     run = replace(checked.run, **changes)  # type: ignore[arg-type] # the test's
     assert judge_recorded(run, terms) == decide_verdict(run, terms.baselines, POLICY)
+
+
+def test_the_error_budget_is_for_all_looks_at_the_same_trials() -> None:
+    """After one trial, after two and after three; once where no more are to come."""
+    terms = make_terms(make_run([Subject()]), trials=1, max_trials=3)
+    assert _count_looks(terms).times_judged == 3
+    assert _count_looks(replace(terms, trials=3)).times_judged == 1
 
 
 def upgrade(run: Run) -> tuple[Baseline, ...]:

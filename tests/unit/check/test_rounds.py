@@ -4,8 +4,9 @@ import math
 
 import pytest
 
-from gate.check.schedule import compute_error, has_enough_rounds
-from gate.decide.constants import MIN_SUPER_BLOCKS
+from gate.check import schedule
+from gate.check.schedule import _list_changes, compute_error, has_enough_rounds
+from gate.decide.constants import LIVE_PAIR_SD, MIN_SUPER_BLOCKS, PROCESS_SD
 
 
 def make_blocks(changes: list[float]) -> tuple[list[float], list[float]]:
@@ -67,6 +68,25 @@ def test_expensive_pairs_need_more_rounds() -> None:
     assert not decide(changes, opened_s=80.0)
 
 
+@pytest.mark.parametrize(("error", "enough"), [(LIVE_PAIR_SD, True), (1.01 * LIVE_PAIR_SD, False)])
+def test_planned_rounds_are_enough_up_to_the_assumed_error(
+    monkeypatch: pytest.MonkeyPatch, error: float, *, enough: bool
+) -> None:
+    """That itself is still precise enough."""
+    monkeypatch.setattr(schedule, "compute_error", lambda _: error)
+    base, head = make_blocks([0.0] * 8)
+    assert has_enough_rounds(base, head, wanted=8, opened_s=math.inf, rounds_s=4.0) is enough
+
+
+@pytest.mark.parametrize(("opened_s", "enough"), [(3.99, True), (4.0, True), (4.01, False)])
+def test_rounds_are_enough_where_another_pair_gains_as_much(
+    monkeypatch: pytest.MonkeyPatch, opened_s: float, *, enough: bool
+) -> None:
+    """Eight super-blocks in 4 s, with the error that processes have: another pair of 4 s is no worse."""
+    monkeypatch.setattr(schedule, "compute_error", lambda _: PROCESS_SD)
+    assert decide([0.0] * 8, opened_s=opened_s) is enough
+
+
 def test_noise_of_eager_counts_as_well() -> None:
     """A pair whose eager blocks vary goes on."""
     base, compiled = make_blocks(make_steps(0.02))
@@ -90,6 +110,20 @@ def test_a_super_block_counts_where_both_sides_have_an_undisturbed_pair() -> Non
     head[4] = base[7] = 0.0
     assert not has_enough_rounds(base, head, wanted=10, opened_s=math.inf, rounds_s=4.0)
     assert has_enough_rounds(base, head, wanted=9, opened_s=math.inf, rounds_s=4.0)
+
+
+def test_a_super_block_has_a_change_of_each_side() -> None:
+    """The mean of its two blocks' logarithms, eager's outside in the first one and inside in the second."""
+    base = [1.0, 10.0, 20.0, 2.0, 10.0, 1.0, 2.0, 20.0]
+    changes = [0.1, 0.3, 0.5, 0.3, -0.2, 0.7, 0.9, 0.0]
+    head = [time_s * math.exp(change) for time_s, change in zip(base, changes, strict=True)]
+    eager, compiled = _list_changes(base, head)
+    assert eager == pytest.approx([0.2, 0.8])
+    assert compiled == pytest.approx([0.4, -0.1])
+    base[0] = head[2] = head[4] = base[7] = 0.0  # disturbed
+    eager, compiled = _list_changes(base, head)
+    assert eager == pytest.approx([0.3, 0.8])
+    assert compiled == pytest.approx([0.3])
 
 
 def _swap(blocks: list[float]) -> list[float]:

@@ -105,6 +105,8 @@ def test_a_cold_pair_after_a_whole_one_takes_a_share_of_it() -> None:
     slot = Slot(case=A, index=2, metrics=(Metric.COLD_COMPILE_TIME,))
     seconds = predict_pair_s(Pace((A,), pair), slot, "cpu")
     assert seconds == pytest.approx(40.0 * EXTENT_SHARES[Extent.COLD])
+    cold = make_pair(A.id, 2, samples=samples, stages_s={Stage.COMPILE: 9.0}, extent=Extent.COLD)
+    assert predict_pair_s(Pace((A,), (*pair, *cold)), slot, "cpu") == pytest.approx(18.0)
 
 
 @pytest.mark.parametrize(
@@ -246,23 +248,29 @@ def test_a_pace_knows_what_most_trials_lost_to_the_hypervisor() -> None:
 
 
 @pytest.mark.parametrize(
-    ("left_s", "expected"),
-    [(17.9, {Metric.COMPILED_LATENCY}), (18.0, {Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME})],
+    ("index", "left_s", "compiles"),
+    [
+        *((1, 17.9, False), (1, 18.0, True)),
+        *((2, 8.9, False), (2, 9.0, True)),
+        *((3, 4.9, False), (3, 5.0, True)),
+        *((5, 4.9, False), (5, 5.0, True)),
+    ],
 )
 def test_a_compile_leaves_time_for_the_pairs_that_settle_slower_calls(
-    left_s: float, expected: set[Metric]
+    index: int, left_s: float, *, compiles: bool
 ) -> None:
-    """10 s of a pair with a compile, and two of latencies of 4 s each."""
+    """10 s of a first pair with a compile, 5 s of a further one, and 4 s of latencies up to the third."""
     latencies: dict[Metric, tuple[float, ...]] = {Metric.COMPILED_LATENCY: (0.01,)}
-    compiles = {**latencies, Metric.COLD_COMPILE_TIME: (3.0,)}
+    both = {**latencies, Metric.COLD_COMPILE_TIME: (3.0,)}
     pairs = (
-        *make_pair(A.id, 1, samples=compiles, stages_s={Stage.ROUNDS: 5.0}),
+        *make_pair(A.id, 1, samples=both, stages_s={Stage.ROUNDS: 5.0}),
         *make_pair(A.id, 2, samples=latencies, stages_s={Stage.ROUNDS: 2.0}),
     )
-    metrics = (Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME)
-    fitting = fit_slot(Pace((A,), pairs), Slot(case=A, index=1, metrics=metrics, slower=True), "cpu", left_s)
+    slot = Slot(case=A, index=index, metrics=(*both,), slower=True)
+    fitting = fit_slot(Pace((A,), pairs), slot, "cpu", left_s)
     assert fitting is not None
-    assert set(fitting.metrics) == expected
+    assert set(fitting.metrics) == set(both if compiles else latencies)
+    assert fit_slot(Pace((A,), pairs), slot, "cpu", 3.9) is None
 
 
 @pytest.mark.parametrize(("limit_s", "fits"), [(79.0, False), (81.0, True)])

@@ -117,14 +117,15 @@ class Witness(Given):
         return replace(run, wall_s=run.wall_s + WHOLE_S)
 
 
-def test_after_the_time_is_up_nothing_is_asked_for_later() -> None:
-    """Pairs end after 5 s: the second one of the first case is asked for alone, so that no lane begins."""
+@pytest.mark.parametrize(("end_s", "asked"), [(5.0, [2, 1]), (WHOLE_S, [2, 1]), (WHOLE_S + 1.0, [2, 2])])
+def test_after_the_time_is_up_nothing_is_asked_for_later(end_s: float, asked: list[int]) -> None:
+    """A pair of 10 s is over: the second one of the first case is asked for alone, so that no lane begins."""
     subjects = [Subject(name="a", spread=WILD), Subject(name="b", spread=WILD)]
     witness = Witness(subjects=subjects)
     suspects = [make_suspect("a", doubt=2.0), make_suspect("b")]
-    limit = PairLimit(end_s=5.0, fits_two=True)
+    limit = PairLimit(end_s=end_s, fits_two=True)
     settle_pairs(witness, make_bare_run(*subjects), POLICY, limit, suspects)
-    assert witness.together[:2] == [2, 1]
+    assert witness.together[:2] == asked
 
 
 def test_what_imports_nothing_that_changed_comes_last() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gate.errors import FileError
-from gate.files.codec import RUN, VERDICT, encode
+from gate.files.codec import BASELINE, RUN, VERDICT, encode
 from gate.metrics import SPECS, Family, MetricSpec, Unit
 from gate.records.cases import Case, Metric
 from gate.records.codes import Code
@@ -165,6 +165,34 @@ def test_a_run_that_contradicts_its_plan_is_refused(
     assert (key, problem) == (error.key, error.problem)
 
 
+def test_a_run_may_hold_all_of_its_plan_and_a_pair_beside_a_trial() -> None:
+    """No shard is larger than the plan, and a pair has numbers of its own."""
+    live = {**TRIAL_CONTENT, "pairing": "live"}
+    pair = [live, {**live, "arm": "base"}]
+    content = make_content(shard={"number": 1, "of": 2, "cases": 1}, trials=[TRIAL_CONTENT, *pair])
+    assert len(RUN.decode(json.dumps(content).encode(), "x").trials) == 3
+    content = make_content(trials=[*pair, {**live, "pairing": "turns"}])
+    with pytest.raises(FileError, match=r"trials\[2\]: repeats a trial"):
+        RUN.decode(json.dumps(content).encode(), "x")
+
+
+@pytest.mark.parametrize(
+    ("values", "key", "problem"),
+    [
+        ((), "trials.drift", "holds no value"),
+        ((1.0, 1e9), "trials.drift[1]", "drift is a number from -2100 to 2100, not 1e+09"),
+    ],
+)
+def test_a_baseline_holds_possible_values(values: tuple[float, ...], key: str, problem: str) -> None:
+    """At least one of each metric."""
+    content = BASELINE.encode(make.make_baseline(CASE.id, {Metric.DRIFT: values})).encode()
+    with pytest.raises(FileError) as caught:
+        BASELINE.decode(content, "x")
+    assert (caught.value.key, caught.value.problem) == (key, problem)
+    whole = make.make_baseline(CASE.id, {Metric.DRIFT: (1.0,)})
+    assert BASELINE.decode(BASELINE.encode(whole).encode(), "x") == whole
+
+
 def make_samples(metric: str, *values: float) -> dict[str, object]:
     """Make the key of trials with samples of one metric."""
     return {"trials": [{**TRIAL_CONTENT, "samples": {metric: list(values)}}]}
@@ -205,6 +233,11 @@ def make_samples(metric: str, *values: float) -> dict[str, object]:
         ),
         (
             make_samples("graph_breaks", 1, 0.5),
+            "trials[0].samples.graph_breaks[1]",
+            "graph_breaks is a whole number from 0 to 1e+18, not 0.5",
+        ),
+        (
+            make_samples("graph_breaks", 0, 0.5, 1),
             "trials[0].samples.graph_breaks[1]",
             "graph_breaks is a whole number from 0 to 1e+18, not 0.5",
         ),

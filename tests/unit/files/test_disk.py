@@ -1,12 +1,22 @@
 import errno
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from gate.errors import FileError, GateError, MachineError, UsageError
-from gate.files.disk import describe_write_error, list_cut_short, load_bytes, read_written_ns, write_atomic
+from gate.files import disk
+from gate.files.disk import (
+    describe_write_error,
+    is_present,
+    list_cut_short,
+    load_bytes,
+    load_lines,
+    read_written_ns,
+    write_atomic,
+)
 
 
 def fail_with(number: int) -> Callable[..., None]:
@@ -73,6 +83,25 @@ def test_a_failed_write_leaves_the_old_file(
     assert [path] == list(tmp_path.iterdir())
 
 
+def test_a_file_is_whole_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut leaves the old one or the new one."""
+    sizes: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: sizes.append(os.fstat(descriptor).st_size))
+    write_atomic(tmp_path / "run.json", ["new", "er"])
+    assert sizes == [5]
+
+
+def test_a_directory_that_may_not_be_written_into_is_the_users_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The temporary file never was."""
+    monkeypatch.setattr(Path, "open", fail_with(errno.EACCES))
+    with pytest.raises(UsageError, match="Permission denied"):
+        write_atomic(tmp_path / "run.json", "new")
+
+
 def test_an_interrupt_leaves_no_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C comes in the middle of a write."""
 
@@ -132,3 +161,55 @@ def test_what_a_killed_writer_left_is_listed(tmp_path: Path) -> None:
     for name in names:
         (tmp_path / name).write_text("", encoding="utf-8")
     assert list_cut_short(tmp_path / "run.json") == [tmp_path / names[0]]
+
+
+def test_a_name_is_present_whatever_it_is(tmp_path: Path) -> None:
+    """A link that leads nowhere is; what is below a file is not."""
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    (tmp_path / "link").symlink_to("gone")
+    names = ("file", "link", ".", "gone", "file/below")
+    assert [is_present(tmp_path / name) for name in names] == [True, True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"), [("nul\0", ".*embedded null.*"), ("x" * 300, "File name too long")]
+)
+def test_a_name_that_cannot_be_looked_for_is_refused(tmp_path: Path, name: str, problem: str) -> None:
+    """It is neither present nor absent."""
+    with pytest.raises(FileError) as caught:
+        is_present(tmp_path / name)
+    assert re.fullmatch(f"cannot be read: {problem}", caught.value.problem)
+
+
+def test_a_file_is_read_line_by_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is too long to be parsed comes in pieces; all together have a limit."""
+    path = tmp_path / "run.json"
+    path.write_bytes(b"{\n12345678\n}")
+    assert [*load_lines(path, 12)] == [b"{\n", b"12345678\n", b"}"]
+    lines = load_lines(path, 11)
+    assert [next(lines), next(lines)] == [b"{\n", b"12345678\n"]
+    with pytest.raises(FileError, match="is larger than 11 bytes"):
+        next(lines)
+    monkeypatch.setattr(disk, "MAX_JSON_BYTES", 4)
+    assert [*load_lines(path, 12)] == [b"{\n", b"12345", b"678\n", b"}"]
+
+
+@pytest.mark.parametrize(
+    ("number", "error", "fix"),
+    [
+        (errno.ENOSPC, MachineError, "Free some space and run again."),
+        (errno.EDQUOT, MachineError, "Free some space and run again."),
+        (errno.EROFS, MachineError, "Choose a directory on a writable file system."),
+        (errno.EMFILE, MachineError, "Check the machine's disk, memory and open files, then run again."),
+        (errno.ENOMEM, MachineError, "Check the machine's disk, memory and open files, then run again."),
+        (errno.ENAMETOOLONG, UsageError, "Check the path and its rights, or choose another directory."),
+        (None, UsageError, "Check the path and its rights, or choose another directory."),
+    ],
+)
+def test_an_error_of_writing_is_the_machines_or_the_users(
+    tmp_path: Path, number: int | None, error: type[GateError], fix: str
+) -> None:
+    """By its number; one without a number is not the machine's."""
+    refused = OSError(number, "refused") if number else OSError("refused")
+    described = describe_write_error(tmp_path / "run.json", refused)
+    assert (type(described), described.fix) == (error, fix)

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import typing
 from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -12,7 +13,7 @@ import pytest
 from gate.errors import FileError
 from gate.files.codec import BASELINE, encode
 from gate.files.invalid import MAX_INVALID
-from gate.files.schema import get_example, list_invalid, read_schema
+from gate.files.schema import _choose_branch, get_example, list_invalid, read_schema
 from gate.kinds import KIND_SPECS
 from gate.project.entries import GateFile
 from gate.project.model_entries import RegistryFile
@@ -114,6 +115,7 @@ def in_case(**keys: object) -> dict[str, object]:
         ),
         ({"budget_s": float("nan")}, "budget_s", "expected a number above 0, got nan", ""),
         ({"error_budget": "x"}, "error_budget", "expected a percentage above 0%", "the default is 1%."),
+        ({"error_budget": 0.7}, "error_budget", "expected a percentage above 0%", "the default is 1%."),
         ({"error_budget": 1}, "error_budget", "expected a percentage above 0%", "Write 1% or 0.01."),
         ({"reference_models": "no"}, "reference_models", "expected true or false", "default is true."),
         ({"select": []}, "select", "expected a text that is not empty, got a list of 0", "`select: "),
@@ -159,6 +161,7 @@ def in_case(**keys: object) -> dict[str, object]:
             "expected one of float32, bfloat16, float16, got 5",
             "`dtype: bf",
         ),
+        (in_case(kind="x"), f"{CASE}.kind", "expected one of call, shapes, ", "`kind: shapes`"),
         (
             in_case(settings={"vary": {"a": 1}}, kind="shapes"),
             f"{CASE}.settings.vary.a",
@@ -183,6 +186,16 @@ def test_a_key_that_is_meant_by_another_is_not_missing() -> None:
         ("models[0]", "the key 'cases' is missing"),
         ("models[0].nme", "unknown key"),
     ]
+
+
+def test_of_alternatives_the_one_is_meant_that_fits_furthest_in() -> None:
+    """By its innermost mistake, and the first of two that are as deep."""
+
+    def make_leaf(branch: int, depth: int) -> SimpleNamespace:
+        return SimpleNamespace(relative_schema_path=[branch], relative_path=["key"] * depth)
+
+    shallow, missing, deep, other = (make_leaf(*place) for place in ((0, 1), (1, 0), (1, 2), (2, 2)))
+    assert _choose_branch(SimpleNamespace(context=[shallow, missing, deep, other])) == [missing, deep]
 
 
 def test_no_more_mistakes_are_looked_for_than_a_screen_holds() -> None:
@@ -214,3 +227,27 @@ def test_the_mistakes_of_a_baseline_are_reported_at_once() -> None:
         f"a.json: trials.dirft: expected one of {len(Metric)} names, got 'dirft'",
         "a.json: trials.drift[0]: expected a number from -2100 to 2100, got 'x'",
     ]
+    assert errors[0].fix == "Write text there."
+    assert errors[2].fix == "Write a number from -2100 to 2100 there."
+
+
+def test_a_key_without_an_example_is_named_with_what_it_takes() -> None:
+    """Files that only the gate writes have none."""
+    fixes = {
+        item.problem: item.fix for item in list_invalid("run", {"cases": [{"model": "m", "dtype": "x"}]})
+    }
+    assert fixes["the key 'id' is missing"] == "Add 'id' there."
+    problem = "expected one of float32, bfloat16, float16, got 'x'"
+    assert fixes[problem] == "Write one of float32, bfloat16, float16."
+
+
+@pytest.mark.parametrize(
+    ("expires", "valid"),
+    [("2026-01-01", True), ("2999-01-01", False), ("2026-02-30", False), (20260101, False)],
+)
+def test_a_day_is_one_of_the_calendar_within_a_year(expires: object, *, valid: bool) -> None:
+    """It may be past; a number is no day."""
+    entry = {"case": "bert/*", "owner": "ada", "reason": "flaky", "expires": expires}
+    invalid = list_invalid("config", {"version": 1, "quarantine": [entry]})
+    assert [item.key for item in invalid] == ([] if valid else ["quarantine[0].expires"])
+    assert all(item.problem.startswith("expected a day at most 366 days from now") for item in invalid)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gate.errors import FileError
 from gate.files.codec import encode
-from gate.files.invalid import find_nearest, format_key
+from gate.files.invalid import find_nearest, format_key, is_integer, is_number
 from gate.files.structure import decode
 from gate.records.bounds import MOMENT, Fraction, Pattern, Range
 from gate.records.cases import Case, DType, Metric
@@ -216,6 +216,12 @@ def test_an_integer_is_accepted_where_a_number_is_due() -> None:
     assert trial.samples == {Metric.DRIFT: (1.0, 2.5)}
 
 
+@pytest.mark.parametrize(("value", "holds"), [(2**63 - 1, True), (2**63, False)])
+def test_an_integer_has_at_most_64_bits(value: int, *, holds: bool) -> None:
+    """On either side of zero, as any reader of JSON can hold it."""
+    assert [is_integer(value), is_integer(-value), is_number(-value)] == [holds] * 3
+
+
 def test_an_unknown_key_names_the_nearest() -> None:
     """A typing error is fixed in the message."""
     error = decode_error(Case, {"id": "a/b", "model": "a", "factroy": "x:y"})
@@ -254,10 +260,13 @@ def test_words_of_a_hundred_characters_are_still_compared() -> None:
 def test_any_plain_value_has_a_depth_limit() -> None:
     """Arguments may be any plain value, but not a bottomless one."""
     value: object = 1
-    for _ in range(40):
-        value = [value]
-    error = decode_error(Case, {"id": "a/b", "model": "a", "arguments": {"x": value}})
-    assert error.problem == "is nested deeper than 32 levels"
+    for _ in range(16):
+        value = {"of": [value]}
+    case = {"id": "a/b", "model": "a", "arguments": {"x": value}}
+    assert encode(decode(Case, case, "x"))["arguments"] == {"x": value}
+    for deeper in ([value], {"of": value}):
+        error = decode_error(Case, {**case, "arguments": {"x": deeper}})
+        assert error.problem == "is nested deeper than 32 levels"
 
 
 @pytest.mark.parametrize(
@@ -282,6 +291,13 @@ def test_a_key_may_take_one_value_or_a_list() -> None:
     assert decode(Sample, {"dtype": ["bfloat16"]}, "x").dtype == (DType.BFLOAT16,)
 
 
+@pytest.mark.parametrize("kind", [int | str, tuple[int, ...] | tuple[str, ...], set[int]])
+def test_decoding_a_type_of_no_record_is_a_bug(kind: type) -> None:
+    """A value could not tell which of two is meant."""
+    with pytest.raises(TypeError, match="the codec does not know"):
+        decode(kind, 1, "x")
+
+
 def test_encoding_an_unknown_type_is_a_bug() -> None:
     """Only what records are made of can be encoded."""
     with pytest.raises(TypeError, match="cannot encode set"):
@@ -300,4 +316,6 @@ def test_keys_are_formatted_as_they_are_read() -> None:
     """Odd keys are quoted and cut, so that a message keeps its two lines."""
     assert format_key("batch") == ".batch"
     assert format_key("a b") == "['a b']"
+    assert format_key("k" * 60) == f".{'k' * 60}"
+    assert format_key("k" * 61).startswith("['kkk")
     assert len(format_key("a b" * 100)) < 70

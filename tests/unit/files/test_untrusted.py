@@ -100,10 +100,13 @@ def test_the_shape_is_the_same_in_chunks_of_any_size(data: bytes, chunk: int) ->
 
 
 def test_more_values_than_a_file_of_its_size_has_are_refused() -> None:
-    """Megabytes of empty lists would take a hundred times as much; a small file may have any."""
-    assert parse_json(b"[" + b"[]," * 9_000 + b"[]]", "x")
-    assert parse_json(b"[" + b"1," * 100_000 + b"1]", "x")
-    for data in (b"[" + b"[]," * 12_000 + b"[]]", b"[" + b"1," * 140_000 + b"1]"):
+    """Megabytes of empty lists would take a hundred times as much; a small file may have any.
+
+    Of 33,100 bytes 10,000 + 1,034 may be lists, of 266,669 bytes 100,000 + 33,333 values.
+    """
+    assert parse_json(b"[" + b"[]," * 11_032 + b"[]]", "x")
+    assert parse_json(b"[" + b"1," * 133_333 + b"1]", "x")
+    for data in (b"[" + b"[]," * 11_033 + b"[]]", b"[" + b"1," * 133_334 + b"1]"):
         with pytest.raises(FileError, match="holds more values than any file of ours of its size"):
             parse_json(data, "x")
 

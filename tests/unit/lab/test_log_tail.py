@@ -102,6 +102,16 @@ def test_a_hang_within_the_gate_shows_what_is_left() -> None:
     assert clean_log_tail(b"said\n", of_hang=True) == "said"
 
 
+def test_of_two_dumps_the_last_one_counts() -> None:
+    """An earlier one is of a process that the worker had started."""
+    earlier, last = make_dump("/home/me/earlier.py"), make_dump("/home/me/last.py")
+    log = earlier + b"\nsaid between\n" + last
+    hang = clean_log_tail(log, of_hang=True).split("\n")
+    assert hang[-2:] == ["It was at (most recent call first):", *frame_all("/home/me/last.py")]
+    assert hang[-4:-2] == ["said between", "step 1"]
+    assert clean_log_tail(log).split("\n")[-9:] == last.decode().split("\n")[-9:]
+
+
 @given(st.binary(max_size=3000), st.integers(1, 20))
 def test_is_always_bounded_and_printable(log: bytes, times: int) -> None:
     """Any log's tail fits and has no control character but tab and newline."""
@@ -132,3 +142,4 @@ def test_endless_line_leaves_room_for_the_others() -> None:
     assert first == '  File "model.py", line 3'
     assert second.startswith("RuntimeError: options are x, x")
     assert (len(second), second[-4:]) == (504, " ...")
+    assert clean_log_tail(b"x" * 500) == "x" * 500

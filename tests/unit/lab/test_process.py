@@ -1,14 +1,20 @@
 """Processes: nothing survives, no log fills the disk, the end is reported."""
 
+import io
+import math
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
+import psutil
 import pytest
 
 from gate.errors import MachineError
@@ -16,6 +22,8 @@ from gate.lab.workers import process
 from gate.lab.workers.process import (
     LOG_HEAD_BYTES,
     LOG_TAIL_BYTES,
+    ForkedWorker,
+    LogFile,
     ProcessCommand,
     defer_interrupts,
     run_process,
@@ -173,3 +181,123 @@ def test_full_disk_ends_the_worker(
     with pytest.raises(MachineError, match="the disk is full"):
         run_process(replace(command(line), log=Path("/dev/full")))
     assert count_left() == 0
+
+
+@pytest.mark.parametrize(
+    ("written", "log", "tail"),
+    [
+        ("", "", ""),
+        ("0123456789", "0123456789", "23456789"),
+        ("0123456789abcdefgh", "0123456789abcdefgh", "abcdefgh"),
+        ("0123456789abcdefghi", "0123456789\n[... 1 bytes left out ...]\nbcdefghi", "bcdefghi"),
+        ("0123456789" * 3, "0123456789\n[... 12 bytes left out ...]\n23456789", "23456789"),
+    ],
+)
+def test_a_log_keeps_ten_bytes_of_its_head_and_eight_of_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str, log: str, tail: str
+) -> None:
+    """In pieces of any size, and closing it again writes nothing more."""
+    monkeypatch.setattr(process, "LOG_HEAD_BYTES", 10)
+    monkeypatch.setattr(process, "LOG_TAIL_BYTES", 8)
+    path = tmp_path / "logs" / "a.log"
+    for size in (1, 4, 30):
+        file = LogFile(path)
+        for start in range(0, len(written), size):
+            file.write(written[start : start + size].encode())
+        assert [file.close(), file.close()] == [tail.encode()] * 2
+        assert path.read_bytes() == log.encode()
+
+
+def test_an_alarm_ends_a_process_at_once(command: Callable[..., ProcessCommand]) -> None:
+    """It is asked where it is, and its use is that of a process whose time was up."""
+    reading, writing = os.pipe()
+    os.write(writing, b"!")
+    ended = run_process(replace(command("import time; time.sleep(600)", limit_s=500.0), alarm=reading))
+    assert ended.use is not None
+    assert ended.use.wall_s < LATE_S
+    assert not ended.use.hangs
+    assert ended.status == -signal.SIGABRT
+    os.close(reading)
+    os.close(writing)
+
+
+@pytest.mark.parametrize(("counts", "killed"), [((3, 5), 2), ((5, 5), 0), ((5, 0), 0)])
+def test_kills_for_memory_are_those_of_its_time(
+    command: Callable[..., ProcessCommand],
+    monkeypatch: pytest.MonkeyPatch,
+    counts: tuple[int, int],
+    killed: int,
+) -> None:
+    """By the kernel's counter, which a container may lose sight of."""
+    left = iter(counts)
+    monkeypatch.setattr(process, "load_oom_kills", lambda: next(left))
+    assert run_process(command("")).oom_kills == killed
+
+
+def test_a_forked_worker_is_waited_for_by_its_server() -> None:
+    """For ever where nothing else is said; a process that is there has not ended."""
+    limits: list[float] = []
+
+    def reap(limit_s: float) -> int:
+        limits.append(limit_s)
+        return 7
+
+    worker = ForkedWorker(os.getpid(), io.BytesIO(), reap)
+    assert (worker.poll(), worker.returncode) == (None, 0)
+    assert [worker.wait(), worker.wait(3.0), worker.wait(0.0)] == [7, 7, 7]
+    assert (limits, worker.returncode) == ([math.inf, 3.0, 0.0], 7)
+
+
+def test_a_process_that_is_stuck_in_the_kernel_is_the_machines_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gets 5 s after the kill; all that carries its token is killed all the same."""
+    stuck, asked = Mock(spec=subprocess.Popen, pid=4242), list[tuple[str, object]]()
+    stuck.wait.side_effect = subprocess.TimeoutExpired("a.out", 5.0)
+    monkeypatch.setattr(os, "killpg", lambda *given: asked.append(("kills", given)))
+    monkeypatch.setattr(process, "end_marked", lambda token: asked.append(("ends", token)))
+    with pytest.raises(MachineError, match="process 4242 does not end"):
+        process.end_family(stuck, "the token")
+    assert asked == [("kills", (4242, signal.SIGKILL)), ("ends", "the token")]
+    stuck.wait.assert_called_once_with(5.0)
+
+
+def test_what_could_not_be_started_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interrupted in the middle, it may run without anybody knowing its number."""
+    ended: list[str] = []
+    monkeypatch.setattr(process, "end_marked", ended.append)
+    process.end_family(None, "the token")
+    assert ended == ["the token"]
+
+
+def test_a_family_that_forks_while_it_is_killed_is_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until a look finds nobody with the token; who ended meanwhile, or is another's, is no error."""
+    ours, gone, others = (Mock(spec=psutil.Process) for _ in range(3))
+    ours.environ.return_value = gone.environ.return_value = {"COMPILE_GATE_WORKER": "the token"}
+    others.environ.return_value = {"COMPILE_GATE_WORKER": "another"}
+    hidden = Mock(spec=psutil.Process)
+    hidden.environ.side_effect = psutil.AccessDenied()
+    gone.kill.side_effect = psutil.NoSuchProcess(1)
+    looks = iter(([ours, others], [gone, hidden], [others]))
+    monkeypatch.setattr(psutil, "process_iter", lambda: next(looks))
+    monkeypatch.setattr(psutil, "wait_procs", Mock())
+    process.end_marked("the token")
+    assert [each.kill.call_count for each in (ours, gone, others, hidden)] == [1, 1, 0, 0]
+    assert next(looks, None) is None
+
+
+def test_a_family_that_goes_on_forking_is_not_looked_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty looks, a quarter of a second each at most."""
+    ours, waits = Mock(spec=psutil.Process), Mock()
+    ours.environ.return_value = {"COMPILE_GATE_WORKER": "the token"}
+    monkeypatch.setattr(psutil, "process_iter", lambda: [ours])
+    monkeypatch.setattr(psutil, "wait_procs", waits)
+    process.end_marked("the token")
+    assert ours.kill.call_count == 20
+    waits.assert_called_with([ours], timeout=0.25)
+
+
+def test_a_worker_without_a_pipe_is_a_bug(tmp_path: Path) -> None:
+    """Its log would be lost."""
+    worker = ForkedWorker(os.getpid(), io.BytesIO(), lambda _: 0)
+    worker.stdout = None
+    with closing(LogFile(tmp_path / "a.log")) as log, pytest.raises(TypeError, match="pipe"):
+        process._drain(worker, log)

@@ -7,6 +7,7 @@ import os
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -21,7 +22,7 @@ from gate.lab.workers.worker import WorkerJob
 from gate.records.cases import Case
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
-from gate.records.protocol import WorkerRole
+from gate.records.protocol import WorkerRequest, WorkerRole
 
 from .conftest import make_case
 
@@ -307,3 +308,123 @@ def test_a_root_goes_with_its_last_branch(arms: tuple[Bench, Bench]) -> None:
         for factory in (case, other, case):
             open_pair(pool, (changed[0], changed[1]), factory)
     assert (len(pool._roots), len(QuietServer.closed)) == (2, 2)
+
+
+def test_one_job_that_may_not_be_forked_leaves_both_as_they_are(arms: tuple[Bench, Bench]) -> None:
+    """Both arms run alike, or their times could not be compared."""
+    base, head = (make_job(arm, WorkerRole.COLD, make_case()) for arm in arms)
+    for other in (
+        replace(head, request=replace(head.request, device="cuda")),
+        replace(head, argv=("python",)),
+    ):
+        assert ServerPool().open((base, other)) == (base, other)
+        assert ServerPool().open((other, base)) == (other, base)
+    assert all(job.fork for job in ServerPool().open((base, head)))
+
+
+@pytest.mark.parametrize("problem", [None, A_THREAD])
+def test_jobs_share_the_time_that_their_servers_take(
+    arms: tuple[Bench, Bench], monkeypatch: pytest.MonkeyPatch, problem: Fact | None
+) -> None:
+    """6 s of two are 3 s of each, also where nothing may be forked then."""
+    clock = iter((10.0, 16.0))
+    monkeypatch.setattr(server_pool, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(QuietServer, "end_import", lambda *_: problem)
+    opened = ServerPool().open([make_job(arm, WorkerRole.COLD, make_case()) for arm in arms])
+    assert [(job.opened_s, job.why_not) for job in opened] == [(3.0, problem)] * 2
+    assert [job.fork is None for job in opened] == [problem is not None] * 2
+
+
+def test_a_worker_is_told_of_its_server(arms: tuple[Bench, Bench]) -> None:
+    """It may not outlive it, and its first compile is a little slower."""
+    job = make_job(arms[0], WorkerRole.COLD, make_case())
+    (opened,) = ServerPool().open([job])
+    assert (opened.request.parent, opened.request.is_forked) == (1, True)
+    assert replace(opened.request, parent=job.request.parent, is_forked=False) == job.request
+
+
+def test_what_a_module_forbids_is_asked_once(
+    arms: tuple[Bench, Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until the arm is dropped: another commit may have changed the module."""
+    pool, job = ServerPool(), make_job(arms[1], WorkerRole.COLD, make_case())
+    assert pool.open([make_job(arms[1], WorkerRole.COLD, replace(make_case(), factory="two:build"))])[0].fork
+    ends = Mock(return_value=A_THREAD)
+    monkeypatch.setattr(QuietServer, "end_import", ends)
+    assert [pool.open([job])[0].why_not for _ in range(3)] == [A_THREAD] * 3
+    assert ends.call_count == 1
+    assert list_imported(pool, "head") == [["two"]]
+    pool.drop(arms[1].arm)
+    assert pool.open([job])[0].why_not == A_THREAD
+    assert ends.call_count == 2
+
+
+def test_a_root_imports_no_case_and_a_branch_its_own(
+    arms: tuple[Bench, Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each with the arm's own variables and none of the others; the root's log lies beside the job's."""
+    asked: list[tuple[Case | None, dict[str, str]]] = []
+    commands: list[ProcessCommand] = []
+
+    def begin(server: QuietServer, request: WorkerRequest, variables: dict[str, str]) -> None:
+        asked.append((request.case, variables))
+        server.is_importing = True
+
+    class NotedServer(QuietServer):
+        """Keeps how it was started."""
+
+        def __init__(self, command: ProcessCommand) -> None:
+            super().__init__(command)
+            commands.append(command)
+
+    monkeypatch.setattr(server_pool, "RootServer", NotedServer)
+    monkeypatch.setattr(QuietServer, "begin_import", begin)
+    job = make_job(arms[1], WorkerRole.COLD, make_case())
+    job = replace(job, environment={"HOME": "/me", "TRITON_CACHE_DIR": "/t"})
+    ServerPool().open([job])
+    assert asked == [(None, {"TRITON_CACHE_DIR": "/t"}), (make_case(), {"TRITON_CACHE_DIR": "/t"})]
+    (command,) = commands
+    assert command.argv == (job.argv[0], "-P", "-m", "gate.worker.server")
+    assert command.log == job.log.with_name("server.log")
+
+
+def test_nothing_is_begun_on_a_root_that_may_not_be_forked(arms: tuple[Bench, Bench]) -> None:
+    """Nor is an error of a server one of the measurement: it shows when the server is opened."""
+    pool = ServerPool()
+    job, other = (
+        make_job(arms[1], WorkerRole.COLD, replace(make_case(), factory=factory))
+        for factory in ("one:build", "two:build")
+    )
+    pool.open([job])
+    (root,) = pool._roots.values()
+    root.problem = A_THREAD
+    pool.begin([other])
+    assert list_imported(pool, "head") == [["one"]]
+    root.problem, root.branch = None, Mock(side_effect=ServerError("gone", A_THREAD))  # type: ignore[method-assign]
+    pool.begin([other])
+    assert list_imported(pool, "head") == [["one"]]
+
+
+def test_a_branch_that_is_gone_is_forked_anew(arms: tuple[Bench, Bench]) -> None:
+    """Whoever killed it may have meant its worker alone; its root is the same."""
+    pool, job = ServerPool(), make_job(arms[1], WorkerRole.COLD, make_case())
+    pool.open([job])
+    (root,) = pool._roots.values()
+    (gone,) = root.branches.values()
+    gone.is_gone = True
+    assert pool.open([job])[0].fork
+    assert list(pool._roots.values()) == [root]
+    assert [branch is gone for branch in root.branches.values()] == [False]
+
+
+@pytest.mark.parametrize(
+    ("changes", "kept"), [({}, []), ({"directory": "/other"}, ["actor"]), ({"python": "/other"}, ["actor"])]
+)
+def test_an_arm_is_dropped_by_its_interpreter_name_and_directory(
+    arms: tuple[Bench, Bench], changes: dict[str, Any], kept: list[str]
+) -> None:
+    """A worktree of another commit is another arm."""
+    pool, arm = ServerPool(), arms[1]
+    pool.open([make_job(arm, WorkerRole.COLD, make_case())])
+    pool.drop(replace(arm.arm, **changes))
+    assert list_imported(pool, "head") == [kept]

@@ -1,14 +1,18 @@
 """Workers: every way to end is distinguished from every other."""
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from gate.errors import GateError
 from gate.lab.trials.bench import Bench, make_job
 from gate.lab.workers.process import ProcessExit
-from gate.lab.workers.worker import MAX_RESULT_BYTES, judge_exit, load_result, run_worker
+from gate.lab.workers.worker import MAX_RESULT_BYTES, judge_exit, load_result, make_directory, run_worker
 from gate.programs import TimeUse
 from gate.records.cases import Metric
 from gate.records.codes import Code
@@ -203,3 +207,136 @@ def test_result_of_absurd_size_is_not_read(bench: Bench) -> None:
         file.truncate(MAX_RESULT_BYTES + 1)
     too_large = Fact(code=Code.RESULT_TOO_LARGE, numbers={"bytes": MAX_RESULT_BYTES})
     assert too_large == load_result(path)
+    os.truncate(path, MAX_RESULT_BYTES)
+    assert load_result(path) != too_large
+
+
+@pytest.mark.parametrize(
+    ("status", "opened_s", "warned"),
+    [(0, 0.0, []), (-6, 0.0, [Code.ENDED_BADLY]), (3, 2.0, [Code.ENDED_BADLY]), (0, 2.0, [])],
+)
+def test_a_whole_result_counts_with_what_its_server_took(
+    bench: Bench, status: int, opened_s: float, warned: list[Code]
+) -> None:
+    """A bad end after it is a warning with the status; so is why there was no server."""
+    job = replace(make_job(bench, WorkerRole.COLD, make_case(), 1), opened_s=opened_s)
+    left = WorkerResult(role=WorkerRole.COLD, stage=Stage.DONE, stages_s={"build": 1.0})
+    ended = ProcessExit(status=status, log_tail=b"")
+    result = judge_exit(job, ended, left)
+    assert isinstance(result, WorkerResult)
+    assert result.stages_s == {"build": 1.0} | ({"server": 2.0} if opened_s else {})
+    assert [fact.code for fact in result.warnings] == warned
+    assert all(fact.numbers == {"status": status} and fact.name("role") == "cold" for fact in result.warnings)
+    unforked = judge_exit(replace(job, why_not=Fact(code=Code.SERVER_GONE)), ended, left)
+    assert isinstance(unforked, WorkerResult)
+    assert [fact.code for fact in unforked.warnings] == [*warned, Code.SERVER_GONE]
+
+
+LATE = TimeUse(wall_s=431.0, cpu_s=300.2)
+HANGING = replace(LATE, hangs=True)
+LATE_S = {"wall_s": 431.0, "cpu_s": 300.2}
+
+
+@pytest.mark.parametrize(
+    ("stage", "ended", "kind", "fact"),
+    [
+        (None, (3, None), FailureKind.CRASH, (Code.NO_RESULT, {"status": 3})),
+        (Stage.BUILD, (-11, None), FailureKind.CRASH, (Code.RESULT_UNFINISHED, {"status": -11})),
+        (Stage.BUILD, (-9, None), FailureKind.KILLED, (Code.SIGKILLED, {"oom_kills": 2})),
+        (Stage.BUILD, (9, None), FailureKind.CRASH, (Code.RESULT_UNFINISHED, {"status": 9})),
+        (Stage.BUILD, (-6, LATE), FailureKind.TIMEOUT, (Code.NO_END, LATE_S)),
+        (Stage.BUILD, (-6, HANGING), FailureKind.HANG, (Code.HANGS, LATE_S)),
+        (Stage.DONE, (-6, HANGING), FailureKind.HANG, (Code.HANGS, LATE_S)),
+        (None, (-9, LATE), FailureKind.TIMEOUT, (Code.NO_END, LATE_S)),
+    ],
+)
+def test_an_end_without_a_whole_result_is_a_failure(
+    bench: Bench,
+    stage: Stage | None,
+    ended: tuple[int, TimeUse | None],
+    kind: FailureKind,
+    fact: tuple[Code, dict[str, float]],
+) -> None:
+    """Time that was up comes before how it ended; the role and what the log says was short are named."""
+    job = make_job(bench, WorkerRole.WARM, make_case(), 4)
+    left = WorkerResult(role=WorkerRole.WARM, stage=stage) if stage else Fact(code=Code.NO_RESULT)
+    status, use = ended
+    process_exit = ProcessExit(status=status, log_tail=b"CUDA out of memory", use=use, oom_kills=2)
+    failure = judge_exit(job, process_exit, left)
+    assert isinstance(failure, CaseFailure)
+    assert (failure.kind, failure.stage, failure.trial) == (kind, stage or Stage.START, 4)
+    assert (failure.fact.code, failure.fact.numbers) == fact
+    assert (failure.fact.name("role"), failure.fact.name("shortage")) == ("warm", "" if use else "memory")
+    assert failure.log_tail == "CUDA out of memory"
+
+
+def test_a_process_without_a_case_fails_none(bench: Bench) -> None:
+    """The primer's failure names no case."""
+    failure = judge_exit(
+        make_job(bench, WorkerRole.PRIME), ProcessExit(status=1, log_tail=b""), Fact(code=Code.NO_RESULT)
+    )
+    assert isinstance(failure, CaseFailure)
+    assert (failure.case_id, failure.stage, failure.trial, failure.arm) == ("", Stage.START, 0, "head")
+
+
+@pytest.mark.parametrize(
+    ("directory", "checkout", "message"),
+    [
+        ("/work/tree", "", "nets/a.py and /srv/b.py"),
+        ("/work/tree/nets", "/work/tree/", "nets/a.py and /srv/b.py"),
+        ("/", "", "/work/tree/nets/a.py and /srv/b.py"),
+    ],
+)
+def test_words_of_measured_code_are_printable_and_from_the_top(
+    bench: Bench, directory: str, checkout: str, message: str
+) -> None:
+    """On one line, without escapes; of a process in the file system's root they stay as they are."""
+    job = make_job(bench, WorkerRole.COLD, make_case())
+    job = replace(job, request=replace(job.request, directory=directory, checkout=checkout))
+    words = name_words(message="\x1b[31m/work/tree/nets/a.py\x1b[0m\n  and /srv/b.py")
+    reported = WorkerFailure(kind=FailureKind.ERROR, fact=Fact(code=Code.RAISED, names=words))
+    left = WorkerResult(role=WorkerRole.COLD, stage=Stage.BUILD, failure=reported)
+    failure = judge_exit(job, ProcessExit(status=1, log_tail=b"the log"), left)
+    assert isinstance(failure, CaseFailure)
+    assert failure.fact.name("message") == message
+    assert failure.log_tail == "the log"  # for want of a traceback
+
+
+@pytest.mark.parametrize(
+    ("prepare", "code", "message"),
+    [
+        (Path.exists, Code.NO_RESULT, ""),
+        (Path.mkdir, Code.RESULT_UNREADABLE, "Is a directory"),
+        (
+            lambda path: path.write_text("[]"),
+            Code.RESULT_UNREADABLE,
+            "cold.json: expected a mapping, got a list of 0",
+        ),
+    ],
+)
+def test_a_result_that_cannot_be_read_has_the_reason(
+    tmp_path: Path, prepare: Callable[[Path], object], code: Code, message: str
+) -> None:
+    """None was left, the system refuses it, or it is no result."""
+    path = tmp_path / "cold.json"
+    prepare(path)
+    left = load_result(path)
+    assert isinstance(left, Fact)
+    assert (left.code, left.name("message")) == (code, message)
+
+
+def test_an_error_without_words_leaves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of some file systems in user space."""
+    monkeypatch.setattr(Path, "stat", Mock(side_effect=OSError()))
+    assert load_result(tmp_path / "cold.json") == Fact(
+        code=Code.RESULT_UNREADABLE, names=name_words(message="")
+    )
+
+
+def test_an_output_that_is_a_file_is_the_machines_fault(tmp_path: Path) -> None:
+    """Nothing can be written below it, and the error names it."""
+    (tmp_path / "out").write_text("a file")
+    make_directory(tmp_path / "other" / "benchmark")
+    make_directory(tmp_path / "other" / "benchmark")
+    with pytest.raises(GateError, match="out"):
+        make_directory(tmp_path / "out" / "benchmark")

@@ -92,11 +92,21 @@ def test_temporary_files_are_where_the_run_has_them(command: MakeCommand, tmp_pa
     assert run_process(redirected).log_tail.decode() == f"{tmp_path}\n"
 
 
-def test_an_error_is_on_stderr(command: MakeCommand) -> None:
-    """A worker's exception is printed, and its status is 1, as an interpreter's."""
-    ended = run_process(command("raise ValueError('seen')"))
-    assert ended.status == 1
-    assert ended.log_tail.endswith(b"ValueError: seen\n")
+@pytest.mark.parametrize(
+    ("lines", "status", "log"),
+    [
+        ("raise ValueError('seen')", 1, b"ValueError: seen\n"),
+        ("raise SystemExit('No model in MODEL_DIR.')", 1, b"No model in MODEL_DIR.\n"),
+        ("raise SystemExit(7)", 7, b""),
+        ("raise SystemExit", 0, b""),
+    ],
+)
+def test_an_exception_ends_a_worker_as_it_ends_an_interpreter(
+    command: MakeCommand, lines: str, status: int, log: bytes
+) -> None:
+    """With its status, and with what it says on stderr."""
+    ended = run_process(command(lines))
+    assert (ended.status, ended.log_tail[-len(log) :] if log else ended.log_tail) == (status, log)
 
 
 def test_signal_is_a_negative_status(command: MakeCommand) -> None:

@@ -1,14 +1,21 @@
-"""What a stored file means by a key that it lacks, as an older one or one of another tool may."""
+"""What a file or message means by a key that it lacks, as an older one or one of another tool may."""
 
 import dataclasses
+import math
 import typing
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from gate.check.procedure import CheckTerms, PairLimit
+from gate.check.schedule import EVERY_METRIC, Content, Slot
+from gate.check.work import Unit, UnitResult
 from gate.files.codec import BASELINE, BISECTION, CALIBRATION, RUN, SHOWN, VERDICT
-from gate.records.cases import Case, DType, Kind, Mode, Task
+from gate.files.messages import ServerAnswer, ServerOrder
+from gate.records.cases import Acceptance, Case, DType, Kind, Mode, Policy, Task
+from gate.records.events import Progress
+from gate.records.protocol import Offer, RoundPlan, Sampling, WorkerRequest, WorkerResult
 from gate.records.run import Baseline, CaseFailure, Extent, Pairing, Run, Trial
 from gate.records.shown import ShownFailure
 from gate.records.verdict import Tally
@@ -31,6 +38,15 @@ DEFAULTS: dict[type[Any], dict[str, object]] = {
     CaseFailure: {"arm": "head"},
     ShownFailure: {"arm": "head"},
     Tally: {"finished": True},
+    WorkerResult: {"drift_definition": 1},
+    Sampling: {"super_blocks": 15, "block_s": 0.010, "warmup_s": 0.2, "max_rounds_s": 20.0, "drift_seeds": 2},
+    WorkerRequest: {"warms_up": True, "channel": -1},
+    ServerOrder: {"channel": -1},
+    Slot: {"metrics": EVERY_METRIC},
+    PairLimit: {"end_s": math.inf},
+    CheckTerms: {"trials": 1, "max_trials": 1, "pair_budget_s": math.inf},
+    Acceptance: {"environment": "*"},
+    Policy: {"error_budget": 0.01, "times_judged": 1},
 }
 
 
@@ -55,7 +71,10 @@ def list_defaults(record: type[Any]) -> dict[str, object]:
     return defaults
 
 
-RECORDS = {record.__name__: record for kind in KINDS for record in list_records(kind.record)}
+# What is sent between processes, asked of a run, decided by and shown.
+SENT = (WorkerRequest, WorkerResult, Offer, RoundPlan, ServerOrder, ServerAnswer, Unit, UnitResult)
+ROOTS = (*(kind.record for kind in KINDS), *SENT, Slot, Content, PairLimit, CheckTerms, Progress)
+RECORDS = {record.__name__: record for root in ROOTS for record in list_records(root)}
 
 
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
