@@ -113,11 +113,11 @@ def run_command(step: ActionStep, arguments: tuple[str, ...]) -> Ended:
 @contextmanager
 def stop_commands() -> Iterator[None]:
     token = secrets.token_hex(16)
-    print(f"::stop-commands::{token}", flush=True)
+    print(f"::stop-commands::{token}")
     try:
         yield
     finally:
-        print(f"::{token}::", flush=True)
+        print(f"::{token}::")
 
 
 def clear_results(out: Path) -> None:
@@ -184,9 +184,9 @@ def _find_location(location: str, measured: Path) -> str:
 def report_rules(step: ActionStep, source: RuleSource) -> None:
     if source.rules.sha:
         clause = f": {source.origin}" if source.origin else ""
-        print(f"Configuration and baselines are those of commit {source.rules.sha}{clause}.", flush=True)
+        print(f"Configuration and baselines are those of commit {source.rules.sha}{clause}.")
     for note in (*source.accepted.notes, *([source.rules.mended] if source.rules.mended else [])):
-        print(note, flush=True)
+        print(note)
     for warning in source.accepted.warnings:
         warn(step, warning)
 
@@ -208,7 +208,7 @@ def report_failure(ended: Ended) -> int:
     if ended.code == ExitCode.INCOMPLETE:
         other = "Not every case could be measured; the log names those that failed."
     for text in ended.complaints or (other,):
-        print(render_annotation("error", text), flush=True)
+        print(render_annotation("error", text))
     return ended.code
 
 
@@ -225,7 +225,7 @@ def find_confirming_commit(step: ActionStep) -> str:
 
 
 def warn(step: ActionStep, text: str, level: str = "warning") -> None:
-    print(render_annotation(level, text), flush=True)
+    print(render_annotation(level, text))
     safe = "".join(char if char.isalnum() or char in " ./_-,();:'" else "?" for char in text)
     add_summary(step.environ, f"> {safe}\n")
 
@@ -247,4 +247,4 @@ def _report_unwritten() -> Iterator[None]:
     try:
         yield
     except GateError as error:
-        print(render_annotation("error", f"{error.what}. {error.fix}"), flush=True)
+        print(render_annotation("error", f"{error.what}. {error.fix}"))
