@@ -60,7 +60,7 @@ def run_child(command: Sequence[str], environment: Mapping[str, str]) -> Ended:
     """Its standard error goes to our standard output: the runner may mix up the order of two streams."""
     sys.stdout.flush()
     with (
-        subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, bufsize=0) as process,
+        subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as process,
         # To what asks this process to stop: the command ends its own and saves what it has.
         answer_signals(lambda number, _: process.send_signal(number)),
     ):
@@ -176,7 +176,7 @@ def _find_location(location: str, measured: Path) -> str:
     file, _, line = location.rpartition(":")
     with suppress(OSError, ValueError):  # what a traceback names need not be a path
         path = (measured / file).resolve()
-        if file and line.isdecimal() and path.is_file() and path.is_relative_to(top):
+        if line.isdecimal() and path.is_file() and path.is_relative_to(top):
             return f"{path.relative_to(top).as_posix()}:{line}"
     return ""
 
