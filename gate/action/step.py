@@ -174,9 +174,9 @@ def _find_location(location: str, measured: Path) -> str:
     """Find the path from the top of the checkout, as GitHub names its files; else empty."""
     top = (find_checkout(measured) or measured).resolve()
     file, _, line = location.rpartition(":")
-    with suppress(OSError, ValueError):  # what a traceback names need not be a path
+    with suppress(OSError, ValueError):  # what a traceback names need not be a path, or one below the top
         path = (measured / file).resolve()
-        if line.isdecimal() and path.is_file() and path.is_relative_to(top):
+        if line.isdecimal() and path.is_file():
             return f"{path.relative_to(top).as_posix()}:{line}"
     return ""
 

@@ -39,6 +39,7 @@ from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.verdict import Cause, Comparison, Outcome, Reason, Status, Verdict
 from gate.store.rules import BaseRules
+from tests.git import run_git
 from tests.make import make_failure, make_verdict
 
 FIRST, SECOND, THIRD = CASES
@@ -116,9 +117,11 @@ def test_a_process_that_a_command_leaves_behind_is_waited_for_five_seconds(
 def test_the_last_eight_chunks_of_what_a_command_says_are_searched_for_errors(
     monkeypatch: pytest.MonkeyPatch, count: int, is_kept: bool
 ) -> None:
-    """The memory of a step does not grow with what measured code writes."""
+    """The memory of a step does not grow with what measured code writes, nor is it read after the end."""
+    events: list[threading.Event] = []
 
-    def read(_: object, tail: deque[bytes], __: threading.Event) -> None:
+    def read(_: object, tail: deque[bytes], ended: threading.Event) -> None:
+        events.append(ended)
         tail.extend([b"compile-gate: bad.\n", *[b"\n"] * (count - 1)])
 
     monkeypatch.setattr(step, "_pass_on", read)
@@ -126,6 +129,7 @@ def test_the_last_eight_chunks_of_what_a_command_says_are_searched_for_errors(
     ended = run_child([sys.executable, "-S", "-c", ""], {})
 
     assert ended.complaints == (("bad.",) if is_kept else ())
+    assert [event.is_set() for event in events] == [True]
 
 
 def pass_on(path: Path, content: bytes, *, has_ended: bool = False) -> deque[bytes]:
@@ -176,9 +180,9 @@ def test_after_the_command_nothing_more_is_passed_on(
 )
 def test_an_error_and_its_fix_are_two_sentences(what: str, joined: str) -> None:
     """Lines before the first error, and empty ones, are none of it."""
-    lines = ("Warming up", f"  compile-gate baseline accept: {what} ", "", " Fix it.", "")
+    lines = ("Warming up", "compile-gate: before", f"  compile-gate baseline accept: {what} ", "", " Fix it.")
 
-    assert list_complaints("\n".join(lines)) == (joined,)
+    assert list_complaints("\n".join(lines)) == ("before", joined)
 
 
 def make_step(tmp_path: Path, mode: str = "check", token: str = "") -> ActionStep:
@@ -205,8 +209,10 @@ def test_only_what_runs_foreign_code_has_its_commands_stopped(
     monkeypatch.setattr(step, "run_child", run)
 
     assert run_command(make_step(tmp_path, mode, "ghs_x"), ("plan", "-v")) == Ended(code=5)
-    names = [command.name for command in list_commands(capsys.readouterr().out)]
-    assert names == (["stop-commands"] if is_guarded else ["error"])
+    sys.stdout.write("::notice::y\n")
+    first, second = list_commands(capsys.readouterr().out)
+    assert (first.name, second.name) == ("stop-commands" if is_guarded else "error", "notice")
+    assert len(first.data) == (32 if is_guarded else 1)
     ((command, environment),) = started
     assert command == ["gate", "plan", "-v"]
     assert environment.get("GITHUB_TOKEN") == (None if is_guarded else "ghs_x")
@@ -290,7 +296,7 @@ def test_what_is_quarantined_or_not_worse_has_no_annotation(tmp_path: Path) -> N
     verdict = make_verdict(
         *rows,
         outcome=Outcome.PASS,
-        failures=(make_failure(SECOND.id), make_failure(THIRD.id)),
+        failures=tuple(map(make_failure, (SECOND.id, THIRD.id, better.case_id))),
     )
 
     assert [level for level, _ in annotate(verdict, tmp_path, 0)] == ["notice"]
@@ -375,6 +381,18 @@ def test_a_location_is_a_line_of_a_file_below_what_was_measured(
     assert step._find_location(location, measured) == expected
 
 
+def test_a_location_is_named_from_the_top_of_the_checkout(tmp_path: Path) -> None:
+    """What was measured may lie below; a file beside it is one of the checkout all the same."""
+    run_git(tmp_path, "init", "--quiet")
+    (tmp_path / "perf").mkdir()
+    for name in ("perf/model.py", "other.py"):
+        (tmp_path / name).touch()
+
+    locations = [step._find_location(name, tmp_path / "perf") for name in ("model.py:7", "../other.py:8")]
+
+    assert locations == ["perf/model.py:7", "other.py:8"]
+
+
 @pytest.mark.parametrize(
     ("sha", "origin", "mended", "printed"),
     [
@@ -402,6 +420,32 @@ def test_the_log_says_by_which_rules_a_step_judges(
 
     assert capsys.readouterr().out.splitlines() == [*printed, "::warning title=compile-gate::a warning"]
     assert (tmp_path / "summary").read_text() == "> a warning\n"
+
+
+@pytest.mark.parametrize(
+    ("changed", "sha", "workflows", "levels"),
+    [
+        ((), "", (), []),
+        ((), "b" * 40, ("g.yml",), ["warning"]),
+        (("gate.yml",), "b" * 40, (), ["warning"]),
+        (("gate.yml",), "b" * 40, ("g.yml",), ["warning", "warning"]),
+        (("gate.yml",), "", ("g.yml",), ["notice"]),
+    ],
+)
+def test_a_change_is_warned_of_what_it_touches(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    changed: tuple[str, ...],
+    sha: str,
+    workflows: tuple[str, ...],
+    levels: list[str],
+) -> None:
+    """Of rules and of workflows; a change that brings both gets one notice."""
+    rules = BaseRules(config=make_default_config(), cases=(), changed=changed, sha=sha)
+
+    report_change(make_step(tmp_path), RuleSource(rules=rules, workflows=workflows))
+
+    assert [command.name for command in list_commands(capsys.readouterr().out)] == levels
 
 
 def test_of_many_workflows_that_a_change_touches_five_are_named(
