@@ -50,6 +50,7 @@ class Stage:
         config = replace(make_default_config(), refresh_trials=9)
         rules = BaseRules(config=config, cases=CASES, sha=BASE)
         self.root, self.source = root, RuleSource(rules=rules, origin="why")
+        self.event: dict[str, object] = {}
         self.codes = [0]
         self.leaves: Mapping[str, str] = {}  # what the last command writes, by its name below ``out``
         self.seen: list[tuple[str, ...]] = []
@@ -84,9 +85,11 @@ class Stage:
         environ = {
             "GITHUB_OUTPUT": str(self.root / "output"),
             "GITHUB_STEP_SUMMARY": str(self.root / "summary"),
+            "GITHUB_RUN_ID": "77",
         }
-        step = ActionStep(inputs=parse_inputs({**given, "INPUT_MODE": mode}), environ=environ, event={})
-        return START[ActionMode(mode)](step)
+        parsed = parse_inputs({**given, "INPUT_MODE": mode})
+        step = ActionStep(inputs=parsed, environ=environ, event=self.event)
+        return START.get(ActionMode(mode), modes.start_publish)(step)
 
     def put_shards(self, *names: str) -> list[str]:
         paths = [self.root / "shards" / name / "run.json" for name in names]
@@ -313,6 +316,45 @@ def test_a_verdict_is_left_without_its_words_for_who_publishes(stage: Stage) -> 
     assert (outputs["verdict"], outputs["baseline-sha"], outputs["head-sha"]) == ("PASS", BASE, "d" * 40)
 
 
+@pytest.mark.parametrize(
+    ("mode", "given", "event", "expected"),
+    [
+        ("publish", "", {"workflow_run": {"id": 9}}, "9"),
+        ("publish", "5", {"workflow_run": {"id": 9}}, "5"),
+        ("publish", "5", {}, "5"),
+        ("publish-upgrade", "", {"workflow_run": {"id": 9}}, "77"),
+        ("publish-upgrade", "5", {}, "5"),
+    ],
+)
+def test_a_run_to_publish_is_named_once(
+    stage: Stage, mode: str, given: str, event: dict[str, object], expected: str
+) -> None:
+    """By the input, else by the event, or for an upgrade by the job itself."""
+    stage.event = event
+
+    assert stage.start(mode, run_id=given, token="ghs_x") == 0
+    (arguments,) = stage.seen
+    assert arguments[:2] == ("github", "publish")
+    assert [word for word in arguments if word.startswith("--run-id")] == [f"--run-id={expected}"]
+
+
+def test_without_a_run_nothing_is_published(stage: Stage) -> None:
+    """The job's own run is none that is published, unless it measured an upgrade."""
+    with pytest.raises(UsageError, match="input run-id: this event has no run to publish"):
+        stage.start("publish", token="ghs_x")
+    assert stage.seen == []
+
+
+def test_a_pull_requests_own_head_is_what_was_judged(stage: Stage) -> None:
+    """What was measured is GitHub's trial merge, which no branch has."""
+    stage.event = {"pull_request": {"head": {"sha": SHA}}}
+    stage.leave_verdict()
+
+    stage.start("check")
+
+    assert stage.outputs["head-sha"] == SHA
+
+
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working directory, at the top of a repository."""
@@ -383,7 +425,9 @@ def test_however_a_mode_ends_the_exit_code_is_an_output(
 
     assert run_action({"GITHUB_OUTPUT": str(tmp_path / "output")}) == code
     assert parse_command_file((tmp_path / "output").read_text()) == {"exit-code": str(code)}
-    found = [command.data for command in list_commands(capsys.readouterr().out) if command.name == "error"]
+    printed = capsys.readouterr().out
+    assert ("Traceback (most recent call last)" in printed) is isinstance(error, TypeError)
+    found = [command.data for command in list_commands(printed) if command.name == "error"]
     assert [data[: len(text)] for data, text in zip(found, texts, strict=True)] == texts
 
 
