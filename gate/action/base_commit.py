@@ -134,7 +134,7 @@ def _get_merge_base(top: Path, commit: str, what: str) -> str:
     _check_whole(top, f"where this change left {what}")
     if not is_true(top, "merge-base", commit, "HEAD", limit_s=LIMIT_S):
         raise UsageError(f"HEAD and {what} have no commit in common", _CHECK_OUT)
-    return read_git(top, "merge-base", commit, "HEAD", limit_s=LIMIT_S).decode().splitlines()[0]
+    return read_git(top, "merge-base", commit, "HEAD", limit_s=LIMIT_S).decode().strip()
 
 
 def _check_contains(top: Path, commit: str, what: str) -> None:

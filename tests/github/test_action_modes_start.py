@@ -87,6 +87,8 @@ class Stage:
             "GITHUB_STEP_SUMMARY": str(self.root / "summary"),
             "GITHUB_RUN_ID": "77",
         }
+        if mode.startswith("publish"):
+            given["INPUT_TOKEN"] = "ghs_x"
         parsed = parse_inputs({**given, "INPUT_MODE": mode})
         step = ActionStep(inputs=parsed, environ=environ, event=self.event)
         return START.get(ActionMode(mode), modes.start_publish)(step)
@@ -332,7 +334,7 @@ def test_a_run_to_publish_is_named_once(
     """By the input, else by the event, or for an upgrade by the job itself."""
     stage.event = event
 
-    assert stage.start(mode, run_id=given, token="ghs_x") == 0
+    assert stage.start(mode, run_id=given) == 0
     (arguments,) = stage.seen
     assert arguments[:2] == ("github", "publish")
     assert [word for word in arguments if word.startswith("--run-id")] == [f"--run-id={expected}"]
@@ -341,7 +343,7 @@ def test_a_run_to_publish_is_named_once(
 def test_without_a_run_nothing_is_published(stage: Stage) -> None:
     """The job's own run is none that is published, unless it measured an upgrade."""
     with pytest.raises(UsageError, match="input run-id: this event has no run to publish"):
-        stage.start("publish", token="ghs_x")
+        stage.start("publish")
     assert stage.seen == []
 
 
