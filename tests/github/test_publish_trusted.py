@@ -135,8 +135,19 @@ def test_a_run_that_was_stopped_is_headed_so() -> None:
             make_verdict(*NEW.comparisons, machine=MachineShift(canary=0.05, suite=0.04, known=True)),
             [Code.NO_BASELINE],
         ),
+        (
+            make_verdict(
+                *NEW.comparisons[:1],
+                *make_unchanged(CASES[1]),
+                machine=MachineShift(canary=0.05, suite=0.04, known=True),
+            ),
+            [Code.NO_BASELINE, Code.MACHINE_CHANGED],
+        ),
     ],
-    ids=["plain", "unknown", "another machine", "stopped", "a slower machine", "new", "new on a slower one"],
+    ids=[
+        *("plain", "unknown", "another machine", "stopped"),
+        *("a slower machine", "new", "new on a slower one", "partly new on a slower one"),
+    ],
 )
 def test_what_limits_a_verdict_is_noted_once_after_what_github_says(
     verdict: Verdict, codes: list[Code]
@@ -211,18 +222,34 @@ def test_a_line_is_shown_of_a_file_that_the_commit_has(location: str, expected: 
     assert [(cause.fact.code, cause.fact.names) for cause in listed] == [(Code.GRAPH_BREAK, expected)]
 
 
+def test_of_a_failure_the_processs_role_is_the_only_word() -> None:
+    """It is one of ours; any other is the measured side's."""
+    shown = make_shown(make_failing(failures=(make_failure(CASES[0].id),)))
+    fact = Fact(
+        code=Code.NO_RESULT, numbers={"status": -11}, names={"role": ("warm",), "shortage": ("evil",)}
+    )
+    shown = replace(shown, failures=tuple(replace(failure, fact=fact) for failure in shown.failures))
+
+    (failure,) = make_trusted_verdict(shown, make_base(), RUN).failures
+
+    assert failure.fact == Fact(code=Code.NO_RESULT, numbers={"status": -11}, names={"role": ("warm",)})
+
+
 def test_rows_of_unknown_cases_that_decide_are_counted() -> None:
     """How many got worse or did not come back is the most that is said of them."""
     rows = make_regressed(EVIL)
     lost = replace(rows[0], status=Status.FAILED, reason=Reason.CASE_FAILED, metric=Metric.DRIFT)
     apart = replace(rows[0], decides=False, metric=Metric.EAGER_LATENCY)
-    missing = replace(lost, status=Status.MISSING, metric=Metric.GRAPH_BREAKS)
-    verdict = make_verdict(*make_regressed(CASES[0]), *rows, lost, missing, apart, cases=(CASES[0], EVIL))
+    missing = [
+        replace(lost, status=Status.MISSING, metric=metric)
+        for metric in (Metric.GRAPH_BREAKS, Metric.RECOMPILES)
+    ]
+    verdict = make_verdict(*make_regressed(CASES[0]), *rows, lost, *missing, apart, cases=(CASES[0], EVIL))
 
     (note,) = note_unknown(make_shown(verdict), (CASES[0],))
 
     assert note.code is Code.CASES_UNSHOWN
-    assert note.numbers == {"cases": 1, "comparisons": 4, "regressed": 1, "failed": 2}
+    assert note.numbers == {"cases": 1, "comparisons": 5, "regressed": 1, "failed": 3}
     assert note_unknown(make_shown(make_failing()), CASES) == ()
 
 
@@ -337,7 +364,8 @@ def test_who_accepts_that_baselines_are_missing_is_noted_where_that_makes_it_gre
 ) -> None:
     """By the first day on which one of the acceptances ends; a regression stays one."""
     lack = [replace(ENTRY, case=case.id, metric=None, allowance=0.0, commit=SHA) for case in CASES]
-    entries = (replace(lack[0], expires="2026-11-20"), *(lack[1:] if is_whole_lack else ()))
+    others = [replace(ENTRY, author=author, commit=SHA) for author in ("ada", "bob")]
+    entries = (replace(lack[0], expires="2026-11-20"), *(lack[1:] if is_whole_lack else ()), *others)
     policy = Policy(thresholds={}, acceptances=entries, commits=(SHA,), today="2026-11-01")
 
     notes, is_lacking = note_accepted(policy, make_shown(make_verdict(*rows)))
