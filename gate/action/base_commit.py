@@ -189,8 +189,11 @@ def collect_accepted(event: Mapping[str, object], environ: Mapping[str, str], to
     results = [_write_accepted(top, commit, to, is_grouped=is_sha(base)) for commit in commits]
     if is_sha(base):
         results.append(("", "", _warn_old_git(top)))
-    files, notes, warnings = (tuple(filter(None, column)) for column in zip(*results, strict=True))
-    return AcceptedFiles(files=files, notes=notes, warnings=warnings)
+    return AcceptedFiles(
+        files=tuple(file for file, _, _ in results if file),
+        notes=tuple(note for _, note, _ in results if note),
+        warnings=tuple(warning for _, _, warning in results if warning),
+    )
 
 
 def _describe_none(top: Path) -> str:

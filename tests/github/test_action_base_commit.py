@@ -23,7 +23,7 @@ class Git:
     A text is the output of a command that ends well, a number its status.
     """
 
-    def __init__(self, answers: Mapping[str, str | int], monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, answers: Mapping[str, str | int | GitAnswer], monkeypatch: pytest.MonkeyPatch) -> None:
         self.answers = dict(answers)
         self.asked: list[str] = []
         monkeypatch.setattr(base_commit, "ask_git", self.ask)
@@ -34,9 +34,13 @@ class Git:
         command = " ".join(words)
         self.asked.append(command)
         answer = self.answers.get(command, 1)
-        if isinstance(answer, int):
-            return GitAnswer(status=answer)
-        return GitAnswer(status=0, output=answer.encode())
+        if isinstance(answer, GitAnswer):
+            return answer
+        return (
+            GitAnswer(status=answer)
+            if isinstance(answer, int)
+            else GitAnswer(status=0, output=answer.encode())
+        )
 
     def _read(self, top: Path, *words: str, **_: object) -> bytes:
         answer = self.ask(top, *words)
@@ -116,8 +120,38 @@ def test_the_parents_of_a_commit_are_read_from_its_header(monkeypatch: pytest.Mo
             MERGE,
             name_check(BASE),
         ),
+        (
+            {"pull_request": {"head": {"sha": HEAD}, "base": {"sha": BASE, "ref": ""}}},
+            {
+                **ON_HEAD,
+                **NO_MERGE,
+                **WHOLE,
+                **meet(BASE, MERGE),
+                name_check(BASE): "",
+                name_check("refs/remotes/origin/"): OTHER,
+                **meet(OTHER, OTHER),
+            },
+            MERGE,
+            "",
+        ),
+        (
+            PULL,
+            {
+                **CHECKOUT,
+                "cat-file commit HEAD": make_commit(BASE, OTHER),
+                **contain(HEAD),
+                **WHOLE,
+                **meet(BASE, MERGE),
+                name_check(BASE): "",
+            },
+            MERGE,
+            "",
+        ),
     ],
-    ids=["group", "a later group", "trial merge", "fork point", "merged already", "no base branch"],
+    ids=[
+        *("group", "a later group", "trial merge", "fork point", "merged already"),
+        *("no base branch", "nameless base branch", "merge of another head"),
+    ],
 )
 def test_a_base_is_found_and_must_be_in_the_clone(
     monkeypatch: pytest.MonkeyPatch,
@@ -167,6 +201,39 @@ def test_what_a_shallow_clone_answers_about_history_is_not_believed(
 
     with pytest.raises(UsageError, match=f"^this clone is shallow: it does not show {what}"):
         find_base(event, TOP)
+
+
+@pytest.mark.parametrize(
+    ("event", "answers", "what"),
+    [
+        (GROUP, {**CHECKOUT, **WHOLE}, "does not have the merge group's commit"),
+        (PULL, {**CHECKOUT, **NO_MERGE, **WHOLE}, "does not have the pull request's commit"),
+        (
+            PULL,
+            {**ON_HEAD, **NO_MERGE, **WHOLE, **TIP},
+            "HEAD and the base branch origin/main have no commit",
+        ),
+        (
+            {"pull_request": {"head": {"sha": HEAD}, "base": {"sha": "main", "ref": "main"}}},
+            {**ON_HEAD, **NO_MERGE, **WHOLE},
+            "names no base and head commit",
+        ),
+        (
+            {"pull_request": {"head": {"sha": "topic"}, "base": {"sha": BASE, "ref": "main"}}},
+            {**ON_HEAD, **NO_MERGE, **WHOLE},
+            "names no base and head commit",
+        ),
+    ],
+)
+def test_a_checkout_of_something_else_is_refused(
+    monkeypatch: pytest.MonkeyPatch, event: dict[str, object], answers: dict[str, str | int], what: str
+) -> None:
+    """Else another change would be measured, or be compared with another base."""
+    Git(answers, monkeypatch)
+
+    with pytest.raises(UsageError, match=what) as caught:
+        find_base(event, TOP)
+    assert "Let actions/checkout take what the event names" in caught.value.fix
 
 
 def store(commit: str, text: str, size: int = 0) -> dict[str, str | int]:
@@ -275,6 +342,7 @@ def test_each_pull_request_of_a_group_has_a_file_also_where_nothing_was_accepted
         f"rev-list --first-parent {BASE}..{HEAD}": f"{first}\n{second}\n",
         f"cat-file commit {first}": make_commit(BASE, "3" * 40),
         f"cat-file commit {second}": make_commit(first),
+        f"ls-tree {REF} -- {name_commit_file(second)}": "",
         f"log --max-count=50 --format= --name-only {REF} -- acceptances": "",
         "merge-tree --write-tree HEAD HEAD": 128,
         "version": "git version 2.34.1",
@@ -306,15 +374,14 @@ def test_a_git_that_cannot_merge_without_a_checkout_is_warned_of(
         ("t1", "t1", "t0", True),
         ("t1", "t2", "t0", False),
         ("t1", "t1", "t1", False),
-        ("t1", 1, "t0", False),
+        ("t1", GitAnswer(status=128, output=b"t1"), "t0", False),
         (1, "t1", "t0", False),
-        (1, "", "t0", False),
         (128, "t1", "t0", True),
     ],
-    ids=["alike", "another tree", "empty", "no tree", "conflicts", "neither", "old git"],
+    ids=["alike", "another tree", "empty", "no tree", "conflicts", "old git"],
 )
 def test_a_squashed_commit_has_the_files_of_the_merge(
-    monkeypatch: pytest.MonkeyPatch, *, merged: str | int, tree: str | int, before: str, expected: bool
+    monkeypatch: pytest.MonkeyPatch, *, merged: str | int, tree: str | GitAnswer, before: str, expected: bool
 ) -> None:
     """One that changes nothing is nobody's; an old git goes by what was changed."""
     answers = {
@@ -335,14 +402,17 @@ def test_a_squashed_commit_has_the_files_of_the_merge(
     assert asked == ([(TOP, HEAD, OTHER, BASE)] if merged == 128 else [])
 
 
+BROKEN = GitAnswer(status=128, output=b":a")
+
+
 @pytest.mark.parametrize(
     ("fork", "theirs", "ours", "expected"),
     [
         (MERGE, ":a", ":a", True),
         (MERGE, ":a", ":b", False),
         (MERGE, "", "", False),
-        (MERGE, 1, 1, False),
-        (MERGE, ":a", 1, False),
+        (MERGE, BROKEN, BROKEN, False),
+        (MERGE, ":a", BROKEN, False),
         (1, ":a", ":a", False),
     ],
 )
