@@ -277,20 +277,21 @@ def _write_accepted(top: Path, commit: str, directory: Path, *, is_grouped: bool
     In a group a commit without a usable file accepts nothing.
     """
     name = name_commit_file(commit)
-    accepted: Sequence[Acceptance] | None = None
+    accepted: Sequence[Acceptance] = ()
+    is_usable = False
     note, warning = f"Nothing is accepted of commit {commit[:12]}.", ""
     try:
         if read_git(top, "ls-tree", REF, "--", name):
             accepted = decode_commit_file(_read_blob(top, name), name, commit).acceptances
-            note = _describe(commit, accepted)
+            is_usable, note = True, _describe(commit, accepted)
     except UsageError as error:
         text = f"What was accepted of commit {commit[:12]} does not count: {error.what}. {error.fix}"
         note, warning = "", text
-    if accepted is None and not is_grouped:
+    if not is_usable and not is_grouped:
         return "", note, warning
     path = directory / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render_commit_file(commit, accepted or ()), encoding="utf-8")
+    path.write_text(render_commit_file(commit, accepted), encoding="utf-8")
     return str(path), note, warning
 
 

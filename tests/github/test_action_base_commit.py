@@ -358,6 +358,28 @@ def test_each_pull_request_of_a_group_has_a_file_also_where_nothing_was_accepted
     assert [warning[:18] for warning in accepted.warnings] == ["git version 2.34.1"]
 
 
+@pytest.mark.parametrize(
+    ("url", "name", "is_own"),
+    [
+        ("https://github.com/octo-org/models", "octo-org/models", True),
+        ("https://me@github.com/Octo-Org/models.git", "octo-org/Models", True),
+        ("git@github.com:octo-org/models.git", "octo-org/models", True),
+        ("https://github.com/octo-org/models", "octo-org/model.", False),
+        ("https://github.com/fork/models", "octo-org/models", False),
+        ("https://github.com/", "", False),
+        ("github.com:", "", False),
+        ("", "octo-org/models", False),
+    ],
+)
+def test_a_clone_is_of_the_jobs_repository_by_its_address(
+    monkeypatch: pytest.MonkeyPatch, url: str, name: str, is_own: bool
+) -> None:
+    """A name is no pattern, and none is no name."""
+    Git({"config --get remote.origin.url": f"{url}\n"}, monkeypatch)
+
+    assert base_commit._is_own_repository(TOP, {**ENVIRON, "GITHUB_REPOSITORY": name}) is is_own
+
+
 @pytest.mark.parametrize(("status", "is_old"), [(0, False), (1, False), (128, True), (2, True), (-1, True)])
 def test_a_git_that_cannot_merge_without_a_checkout_is_warned_of(
     monkeypatch: pytest.MonkeyPatch, status: int, is_old: bool
@@ -375,13 +397,18 @@ def test_a_git_that_cannot_merge_without_a_checkout_is_warned_of(
         ("t1", "t2", "t0", False),
         ("t1", "t1", "t1", False),
         ("t1", GitAnswer(status=128, output=b"t1"), "t0", False),
-        (1, "t1", "t0", False),
+        (GitAnswer(status=1, output=b"t1"), "t1", "t0", False),
         (128, "t1", "t0", True),
     ],
     ids=["alike", "another tree", "empty", "no tree", "conflicts", "old git"],
 )
 def test_a_squashed_commit_has_the_files_of_the_merge(
-    monkeypatch: pytest.MonkeyPatch, *, merged: str | int, tree: str | GitAnswer, before: str, expected: bool
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    merged: str | int | GitAnswer,
+    tree: str | GitAnswer,
+    before: str,
+    expected: bool,
 ) -> None:
     """One that changes nothing is nobody's; an old git goes by what was changed."""
     answers = {
