@@ -134,7 +134,7 @@ def _get_merge_base(top: Path, commit: str, what: str) -> str:
     _check_whole(top, f"where this change left {what}")
     if not is_true(top, "merge-base", commit, "HEAD", limit_s=LIMIT_S):
         raise UsageError(f"HEAD and {what} have no commit in common", _CHECK_OUT)
-    return read_git(top, "merge-base", commit, "HEAD", limit_s=LIMIT_S).decode().splitlines()[0]
+    return read_git(top, "merge-base", commit, "HEAD", limit_s=LIMIT_S).decode().strip()
 
 
 def _check_contains(top: Path, commit: str, what: str) -> None:
@@ -189,8 +189,11 @@ def collect_accepted(event: Mapping[str, object], environ: Mapping[str, str], to
     results = [_write_accepted(top, commit, to, is_grouped=is_sha(base)) for commit in commits]
     if is_sha(base):
         results.append(("", "", _warn_old_git(top)))
-    files, notes, warnings = (tuple(filter(None, column)) for column in zip(*results, strict=True))
-    return AcceptedFiles(files=files, notes=notes, warnings=warnings)
+    return AcceptedFiles(
+        files=tuple(file for file, _, _ in results if file),
+        notes=tuple(note for _, note, _ in results if note),
+        warnings=tuple(warning for _, _, warning in results if warning),
+    )
 
 
 def _describe_none(top: Path) -> str:
@@ -274,20 +277,21 @@ def _write_accepted(top: Path, commit: str, directory: Path, *, is_grouped: bool
     In a group a commit without a usable file accepts nothing.
     """
     name = name_commit_file(commit)
-    accepted: Sequence[Acceptance] | None = None
+    accepted: Sequence[Acceptance] = ()
+    is_usable = False
     note, warning = f"Nothing is accepted of commit {commit[:12]}.", ""
     try:
         if read_git(top, "ls-tree", REF, "--", name):
             accepted = decode_commit_file(_read_blob(top, name), name, commit).acceptances
-            note = _describe(commit, accepted)
+            is_usable, note = True, _describe(commit, accepted)
     except UsageError as error:
         text = f"What was accepted of commit {commit[:12]} does not count: {error.what}. {error.fix}"
         note, warning = "", text
-    if accepted is None and not is_grouped:
+    if not is_usable and not is_grouped:
         return "", note, warning
     path = directory / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render_commit_file(commit, accepted or ()), encoding="utf-8")
+    path.write_text(render_commit_file(commit, accepted), encoding="utf-8")
     return str(path), note, warning
 
 

@@ -173,7 +173,6 @@ def become_action(environ: Mapping[str, str]) -> NoReturn:
         os.set_inheritable(file.fileno(), True)
         start = source / "gate" / "action" / "start.py"
         command = make_command("gate.action.modes", str(file.fileno()), start=start)
-        sys.stdout.flush()
         os.execve(sys.executable, command, drop_hidden(environ))  # noqa: S606 - our own arguments, no shell
 
 
@@ -188,7 +187,7 @@ def _get_mode(environ: Mapping[str, str]) -> str:
 
 
 def _fail(environ: Mapping[str, str], code: ExitCode, message: str) -> int:
-    print(render_annotation("error", message), flush=True)
+    print(render_annotation("error", message))
     with suppress(GateError):  # a runner's file that cannot be written changes no code
         write_outputs(environ, {"exit-code": int(code)})
     return int(code)

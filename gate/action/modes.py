@@ -253,7 +253,7 @@ def run_action(environ: Mapping[str, str]) -> int:
     except GateError as error:
         code = int(error.exit_code)
         for mistake in (error, *error.others):
-            print(render_annotation("error", f"{mistake.what}. {mistake.fix}"), flush=True)
+            print(render_annotation("error", f"{mistake.what}. {mistake.fix}"))
     except KeyboardInterrupt:
         code = int(ExitCode.INTERRUPTED)
     except Exception as error:  # noqa: BLE001 - the one place where a bug of the action becomes exit code 1
@@ -284,7 +284,7 @@ def _report_bug(error: Exception) -> None:
         traceback.print_exception(error, file=sys.stdout)
     what = f"{type(error).__name__}: {error}".splitlines()[0]
     fix = "This is a bug in compile-gate: please report it with the traceback in the log."
-    print(render_annotation("error", f"{what}. {fix}"), flush=True)
+    print(render_annotation("error", f"{what}. {fix}"))
 
 
 def _enter(directory: str) -> None:
@@ -312,5 +312,4 @@ _MODES: Mapping[str, tuple[Callable[[ActionStep], int], tuple[str, ...]]] = {
 }
 
 if __name__ == "__main__":
-    given = read_given(sys.argv[1]) if sys.argv[1:] else {}
-    sys.exit(run_action({**os.environ, **given}))
+    sys.exit(run_action({**os.environ, **read_given(sys.argv[1])}))

@@ -30,8 +30,7 @@ def refuse_python() -> int:
     version = ".".join(map(str, sys.version_info[:3]))
     print(
         "::error title=compile-gate::compile-gate needs Python 3.11 or later;"
-        f" {sys.executable} is {version}. Name another one in the input python.",
-        flush=True,
+        f" {sys.executable} is {version}. Name another one in the input python."
     )
     if os.environ.get("GITHUB_OUTPUT"):
         with contextlib.suppress(OSError), Path(os.environ["GITHUB_OUTPUT"]).open("a") as file:

@@ -61,7 +61,7 @@ def run_child(command: Sequence[str], environment: Mapping[str, str]) -> Ended:
     """Its standard error goes to our standard output: the runner may mix up the order of two streams."""
     sys.stdout.flush()
     with (
-        subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, bufsize=0) as process,
+        subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as process,
         # To what asks this process to stop: the command ends its own and saves what it has.
         answer_signals(lambda number, _: process.send_signal(number)),
     ):
@@ -114,11 +114,11 @@ def run_command(step: ActionStep, arguments: tuple[str, ...]) -> Ended:
 @contextmanager
 def stop_commands() -> Iterator[None]:
     token = secrets.token_hex(16)
-    print(f"::stop-commands::{token}", flush=True)
+    print(f"::stop-commands::{token}")
     try:
         yield
     finally:
-        print(f"::{token}::", flush=True)
+        print(f"::{token}::")
 
 
 def clear_results(out: Path) -> None:
@@ -175,9 +175,9 @@ def _find_location(location: str, measured: Path) -> str:
     """Find the path from the top of the checkout, as GitHub names its files; else empty."""
     top = (find_checkout(measured) or measured).resolve()
     file, _, line = location.rpartition(":")
-    with suppress(OSError, ValueError):  # what a traceback names need not be a path
+    with suppress(OSError, ValueError):  # what a traceback names need not be a path, or one below the top
         path = (measured / file).resolve()
-        if file and line.isdecimal() and path.is_file() and path.is_relative_to(top):
+        if line.isdecimal() and path.is_file():
             return f"{path.relative_to(top).as_posix()}:{line}"
     return ""
 
@@ -185,9 +185,9 @@ def _find_location(location: str, measured: Path) -> str:
 def report_rules(step: ActionStep, source: RuleSource) -> None:
     if source.rules.sha:
         clause = f": {source.origin}" if source.origin else ""
-        print(f"Configuration and baselines are those of commit {source.rules.sha}{clause}.", flush=True)
+        print(f"Configuration and baselines are those of commit {source.rules.sha}{clause}.")
     for note in (*source.accepted.notes, *([source.rules.mended] if source.rules.mended else [])):
-        print(note, flush=True)
+        print(note)
     for warning in source.accepted.warnings:
         warn(step, warning)
 
@@ -209,7 +209,7 @@ def report_failure(ended: Ended) -> int:
     if ended.code == ExitCode.INCOMPLETE:
         other = "Not every case could be measured; the log names those that failed."
     for text in ended.complaints or (other,):
-        print(render_annotation("error", text), flush=True)
+        print(render_annotation("error", text))
     return ended.code
 
 
@@ -226,7 +226,7 @@ def find_confirming_commit(step: ActionStep) -> str:
 
 
 def warn(step: ActionStep, text: str, level: str = "warning") -> None:
-    print(render_annotation(level, text), flush=True)
+    print(render_annotation(level, text))
     safe = "".join(char if char.isalnum() or char in " ./_-,();:'" else "?" for char in text)
     add_summary(step.environ, f"> {safe}\n")
 
@@ -248,4 +248,4 @@ def _report_unwritten() -> Iterator[None]:
     try:
         yield
     except GateError as error:
-        print(render_annotation("error", f"{error.what}. {error.fix}"), flush=True)
+        print(render_annotation("error", f"{error.what}. {error.fix}"))

@@ -9,19 +9,7 @@ import records
 from fake.faults import NO_RIGHT, Fault
 from fake.git_routes import BareRepository
 from publishing import Publisher
-from records import (
-    CASES,
-    GREEN,
-    RUN,
-    SHA,
-    make_base,
-    make_comparison,
-    make_failing,
-    make_passing,
-    make_regressed,
-    make_unchanged,
-    make_verdict,
-)
+from records import CASES, RUN, SHA, make_base, make_comparison, make_failing, make_unchanged, make_verdict
 
 from gate.cli.github import load_base
 from gate.github.publish import Publication
@@ -29,12 +17,7 @@ from gate.project.config import load_config
 from gate.publish.body import make_marker, render_body
 from gate.publish.results import make_finding
 from gate.publish.shown import make_shown
-from gate.publish.submitted import CiRun
-from gate.publish.trusted import make_trusted_verdict, needs_acceptance, note_accepted
-from gate.records.cases import Acceptance, Metric, Policy
-from gate.records.codes import Code
-from gate.records.facts import Fact
-from gate.records.shown import ShownCause
+from gate.records.cases import Acceptance, Metric
 from gate.records.verdict import Reason, Status, Verdict
 from gate.store.commit_files import BRANCH, name_commit_file, render_commit_file
 
@@ -67,14 +50,6 @@ def publish_with(
         text = accepted if isinstance(accepted, str) else render_commit_file(SHA, accepted)
         publisher.state.git.commit({name_commit_file(SHA): text}, branch=BRANCH)
     return publisher.publish(verdict), publisher.body
-
-
-@pytest.mark.parametrize(("commit", "noted"), [(SHA, 1), ("", 0)])
-def test_only_an_acceptance_of_the_commit_is_somebodys(commit: str, noted: int) -> None:
-    """What stands in the repository was reviewed with it."""
-    policy = Policy(thresholds={}, acceptances=(replace(ENTRY, commit=commit),), today="2026-11-01")
-    notes, _ = note_accepted(policy, make_shown(ACCEPTED))
-    assert len(notes) == noted
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
@@ -224,57 +199,3 @@ def test_the_comment_names_only_what_the_repository_has(
     assert ("`gate-refresh`" in of_a_fork) is can_refresh
     for body in (new, of_a_fork):
         assert ("by `compile-gate baseline refresh`, and commits them." in body) is not can_refresh
-
-
-@pytest.mark.parametrize(
-    ("verdict", "needed"),
-    [
-        (make_passing(), False),
-        (make_failing(), False),
-        (ACCEPTED, True),
-        (make_verdict(replace(SLOWER, decides=False), *make_unchanged(CASES[1])), False),
-        (NEW, True),
-        (make_verdict(*NEW.comparisons[:1], *make_unchanged(CASES[1])), True),
-        (make_verdict(*NEW.comparisons[:1], *make_regressed(CASES[1])), False),
-    ],
-    ids=["whole", "worse", "accepted", "accepted, but decides nothing", "new", "partly new", "new and worse"],
-)
-def test_an_acceptance_is_looked_for_where_one_can_make_the_check_green(
-    verdict: Verdict, needed: bool
-) -> None:
-    """That is where a deciding row is accepted, or baselines are missing and nothing got worse."""
-    assert needs_acceptance(make_shown(verdict)) is needed
-
-
-@pytest.mark.parametrize(
-    ("verdict", "run", "is_failing"),
-    [
-        (NEW, GREEN, False),
-        (NEW, RUN, True),
-        (make_failing(), GREEN, True),
-        (make_passing(), GREEN, False),
-    ],
-    ids=["nothing compared", "nothing compared and red", "worse", "passed"],
-)
-def test_the_first_rules_excuse_only_that_nothing_was_compared(
-    verdict: Verdict, run: CiRun, is_failing: bool
-) -> None:
-    """A regression fails the check although the base has no rules and its run ended green."""
-    base = replace(make_base(), is_configured=False)
-
-    assert make_finding(make_shown(verdict), base, run).is_failing is is_failing
-
-
-@pytest.mark.parametrize(("between", "is_listed_again"), [(19, False), (20, True)])
-def test_a_cause_is_listed_once_among_twenty(between: int, is_listed_again: bool) -> None:
-    """Without words causes may be alike; one that is as another of the last twenty is left out."""
-    counts = (0, *range(1, between + 1), 0)
-    causes = tuple(
-        ShownCause(case_id=CASES[0].id, fact=Fact(code=Code.GRAPH_BREAK, numbers={"count": count}))
-        for count in counts
-    )
-    shown = replace(make_shown(make_failing()), causes=causes)
-
-    listed = make_trusted_verdict(shown, make_base(), RUN).causes
-
-    assert len(listed) == between + 1 + is_listed_again

@@ -12,6 +12,7 @@ from action.checkout import check_out, make_clone
 from fake.git_routes import BareRepository
 from records import make_comparison
 
+from gate.action import base_commit
 from gate.action.base_commit import REF, AcceptedFiles, collect_accepted
 from gate.action.inputs import ActionStep, parse_inputs
 from gate.action.modes import make_check_arguments, make_compare_arguments
@@ -241,6 +242,31 @@ def test_a_forks_branch_accepts_nothing(hosted: Hosted, url: str, is_own: bool) 
     else:
         text = "No acceptance counts: `origin` of this clone is another repository."
         assert accepted == AcceptedFiles(warnings=(text,))
+
+
+@pytest.mark.parametrize("url", ["https://github.com/", "git@github.com:"])
+def test_a_job_without_a_repository_owns_none(hosted: Hosted, url: str) -> None:
+    """An address that ends where the name would begin is of no repository."""
+    run_git(hosted.clone, "remote", "set-url", "origin", url)
+
+    assert not base_commit._is_own_repository(hosted.clone, {"GITHUB_SERVER_URL": "https://github.com"})
+
+
+def test_the_last_fifty_acceptances_are_looked_for_among_squashed_commits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each accepted commit once, the newest first; a file of another name is none."""
+    asked: list[str] = []
+    names = [name_commit_file(commit * 40) for commit in "bab"]
+
+    def read(_: Path, *arguments: str, **__: float) -> bytes:
+        asked.extend(arguments)
+        return "\n".join(["", names[0], "accepted/readme.yml", *names[1:]]).encode()
+
+    monkeypatch.setattr(base_commit, "read_git", read)
+
+    assert base_commit._list_accepted(Path()) == ("b" * 40, "a" * 40)
+    assert "--max-count=50" in asked
 
 
 def test_another_commit_than_the_events_is_not_covered(hosted: Hosted) -> None:

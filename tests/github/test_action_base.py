@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from action.samples import commit
 
+from gate.action import base_commit
 from gate.action.base_commit import BaseCommit, find_base, find_head_sha
 from gate.errors import MachineError, UsageError
 from tests.git import run_git
@@ -221,6 +222,40 @@ def test_a_shallow_clone_of_the_head_is_an_error(story: Story) -> None:
     assert "fetch-depth: 0" in caught.value.fix
 
 
+def test_a_shallow_clone_does_not_show_that_a_group_has_a_commit(story: Story) -> None:
+    """It is not refused as another commit than the group's: the fix is another depth."""
+    story.top = clone(story, depth=1)
+    group = {"base_sha": story.base, "head_sha": story.stale}
+
+    with pytest.raises(UsageError, match="this clone is shallow: it does not show whether HEAD has"):
+        story.find({"merge_group": group})
+
+
+def test_git_may_compute_for_two_minutes_where_it_reads_history(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large repository may lie on a cold disk."""
+    limits: dict[str, float] = {}
+
+    def note_limit(name: str) -> None:
+        ask = getattr(base_commit, name)
+
+        def ask_noted(top: Path, *arguments: str, **options: Any) -> object:
+            if "limit_s" in options:
+                limits[arguments[0]] = options["limit_s"]
+            return ask(top, *arguments, **options)
+
+        monkeypatch.setattr(base_commit, name, ask_noted)
+
+    for name in ("is_true", "read_git"):
+        note_limit(name)
+    update_topic(story)
+
+    story.find(story.make_event(sha=story.base))
+
+    assert limits == {"cat-file": 120.0, "merge-base": 120.0}
+
+
 def test_unrelated_histories_are_an_error(story: Story) -> None:
     """The change left no commit of main."""
     run_git(story.top, "checkout", "--quiet", "--orphan", "other")
@@ -261,7 +296,16 @@ def test_a_push_or_a_dispatch_has_no_base(tmp_path: Path, event: dict[str, Any])
     assert find_base(event, tmp_path) is None
 
 
-@pytest.mark.parametrize("pull", [{}, {"base": []}, {"base": {"sha": "b"}, "head": {"sha": "h"}}])
+@pytest.mark.parametrize(
+    "pull",
+    [
+        {},
+        {"base": []},
+        {"base": {"sha": "b"}, "head": {"sha": "h"}},
+        {"base": {"sha": "b" * 40}, "head": {"sha": "h"}},
+        {"base": {"sha": "b"}, "head": {"sha": "a" * 40}},
+    ],
+)
 def test_a_pull_request_without_commits_is_an_error(story: Story, pull: dict[str, Any]) -> None:
     """It must not be taken for a push, which has no base."""
     with pytest.raises(UsageError, match="names no base and head commit"):

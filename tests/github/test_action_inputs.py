@@ -129,6 +129,65 @@ def test_a_wrong_value_names_its_input(name: str, value: str) -> None:
         parse(**{name.replace("-", "_"): value})
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("config", "a\x01b", "'a?b' is not a file"),
+        ("config", f"-{'x' * 100}", f"'-{'x' * 59}' is not a file"),
+        ("confirm", "yes", "'yes' is not true or false"),
+        ("fail_on", "all", "'all' is not new, inconclusive, regression or never"),
+        ("comment", "no", "'no' is not always, on-change, on-failure or never"),
+        ("token", "a b", "that value is not a token"),
+    ],
+)
+def test_a_wrong_value_is_shown_with_what_would_be_right(name: str, value: str, expected: str) -> None:
+    """At most 60 characters of it, on one line."""
+    with pytest.raises(UsageError) as caught:
+        parse(**{name: value})
+
+    assert caught.value.what == f"input {name.replace('_', '-')}: {expected}"
+    assert caught.value.fix == f"Fix `{name.replace('_', '-')}:` in the workflow."
+
+
+def test_a_value_may_have_32768_characters() -> None:
+    """One more is refused: no command line of GitHub's needs it."""
+    assert parse(config="x" * 32_768)["config"] == "x" * 32_768
+    with pytest.raises(UsageError, match=r"^input config: "):
+        parse(config="x" * 32_769)
+
+
+def test_a_blank_value_is_that_of_the_table() -> None:
+    """A value is taken without the blanks around it."""
+    assert [parse(python=value)["python"] for value in ("", " \n", " python3.12 ")] == [
+        *("python3", "python3", "python3.12")
+    ]
+    assert parse(config=" ")["config"] == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "users"),
+    [
+        ("mode", tuple(ActionMode)),
+        ("shard", ("measure",)),
+        ("select", ("check", "measure", "judge", "upgrade", "anchor", "refresh")),
+        ("baselines", ("check", "measure", "judge", "anchor", "propose-baselines")),
+        ("comment-key", ("check", "measure", "judge", "publish", "publish-upgrade", "accept-regression")),
+        (
+            "token",
+            (
+                *("publish", "publish-upgrade"),
+                *("authorize-command", "accept-regression", "propose-baselines"),
+            ),
+        ),
+    ],
+)
+def test_an_input_is_of_the_modes_that_pass_it_on_or_read_it(name: str, users: tuple[str, ...]) -> None:
+    """In the order of the modes, as the reference lists them."""
+    (item,) = (item for item in INPUTS if item.name == name)
+
+    assert item.users == users
+
+
 def test_a_wrong_token_is_not_shown() -> None:
     """The message about a token has nothing of it."""
     with pytest.raises(UsageError) as caught:

@@ -186,6 +186,55 @@ def test_an_interpreter_without_pip_gets_one_elsewhere(
     ] * 2
 
 
+def start_all(monkeypatch: pytest.MonkeyPatch, *statuses: int) -> list[tuple[str, str, Path]]:
+    """Let each process end with the next status; return the interpreter, module and directory of each."""
+    started: list[tuple[str, str, Path]] = []
+
+    def run(command: list[str], *, cwd: Path, **_: object) -> subprocess.CompletedProcess[bytes]:
+        assert command[1:3] == ["-I", "-S"]
+        started.append((command[0], command[4], cwd))
+        return subprocess.CompletedProcess(command, statuses[len(started) - 1])
+
+    monkeypatch.setattr(subprocess, "run", run)
+    return started
+
+
+@pytest.mark.parametrize("release", ["", "26.0"])
+def test_the_interpreters_own_pip_installs_or_one_of_a_new_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, release: str
+) -> None:
+    """Both start beside the packages, where nothing of the workspace is imported."""
+    monkeypatch.setattr(launch, "find_release", lambda _: release)
+    started = start_all(monkeypatch, 0, 0)
+
+    install(tmp_path / "packages", {}, ["rich"])
+
+    made = [(sys.executable, "venv", tmp_path), (str(tmp_path / "pip/bin/python"), "pip", tmp_path)]
+    assert started == ([(sys.executable, "pip", tmp_path)] if release else made)
+
+
+@pytest.mark.parametrize("status", [1, -9])
+@pytest.mark.parametrize(
+    ("release", "before", "what"),
+    [
+        ("26.0", (), r"\(mdurl, rich are missing\)"),
+        ("", (), "neither pip nor venv"),
+        ("", (0,), "could not install"),
+    ],
+)
+def test_any_status_of_pip_or_venv_but_0_ends_the_step(
+    monkeypatch: pytest.MonkeyPatch, *, status: int, release: str, before: tuple[int, ...], what: str
+) -> None:
+    """A killed one, too; the message names what the interpreter lacks."""
+    monkeypatch.setattr(launch, "find_release", lambda _: release)
+    started = start_all(monkeypatch, *before, status)
+
+    with pytest.raises(MachineError, match=what):
+        install(Path("packages"), {}, ["mdurl", "rich"])
+
+    assert len(started) == len(before) + 1
+
+
 @pytest.mark.parametrize(
     ("has_pip", "what"), [(True, "pip could not install .*rich"), (False, "has neither pip nor venv")]
 )

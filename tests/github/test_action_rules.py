@@ -2,16 +2,24 @@
 
 import os
 import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rule_repository import CONFIG, MODELS, Repo, make_baseline, make_step
 
+from gate.action import rules as action_rules
+from gate.action.base_commit import AcceptedFiles, BaseCommit
+from gate.action.inputs import ActionStep
 from gate.action.rules import open_rule_source
 from gate.errors import GateError, MachineError, UsageError
 from gate.git import MissingContentError
-from gate.project.config import load_config
+from gate.project.config import load_config, make_default_config
 from gate.records.cases import Metric
 from gate.store import rules as rules_module
+from gate.store.rules import BaseRules
+from tests.git import run_git
 
 
 def test_a_change_cannot_move_its_own_bar(repo: Repo) -> None:
@@ -308,3 +316,97 @@ def test_names_are_no_patterns(repo: Repo) -> None:
 
     assert [case.expected_s for case in rules.cases] == [5]
     assert rules.changed == ()
+
+
+PULL = {"pull_request": {"head": {"sha": "a" * 40}}}
+GROUP = {"merge_group": {"head_sha": "a" * 40}}
+
+
+@pytest.mark.parametrize(
+    ("event", "inputs", "refused"),
+    [
+        (PULL, {"fail-on": "new"}, "fail-on"),
+        (PULL, {"select": "bert"}, "select"),
+        (GROUP, {"select": "bert"}, "select"),
+        ({}, {"fail-on": "new", "select": "bert"}, ""),
+        (PULL, {"device": "cpu"}, ""),
+    ],
+)
+def test_what_the_base_says_is_no_input_of_a_change(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    event: dict[str, object],
+    inputs: dict[str, str],
+    refused: str,
+) -> None:
+    """The publisher would not know of it; a push or a schedule has no publisher."""
+    loaded = replace_loading(monkeypatch)
+    step = make_step(tmp_path, "head")
+    step = replace(step, inputs={**step.inputs, **inputs}, event=event)
+
+    if refused:
+        with pytest.raises(UsageError, match=f"^input {refused}: ") as caught, open_rule_source(step):
+            pass
+        assert f"`{refused.replace('-', '_')}:`" in caught.value.fix
+    else:
+        with open_rule_source(step):
+            pass
+    assert loaded == ([] if refused else [None])
+
+
+def replace_loading(monkeypatch: pytest.MonkeyPatch) -> list[BaseCommit | None]:
+    """Load nothing; return the base commits whose rules were asked for."""
+    loaded: list[BaseCommit | None] = []
+
+    def load(_: ActionStep, base: BaseCommit | None, __: object) -> tuple[BaseRules, tuple[str, ...]]:
+        loaded.append(base)
+        return BaseRules(config=make_default_config(), cases=()), ()
+
+    monkeypatch.setattr(action_rules, "_load_rules", load)
+    return loaded
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_what_was_accepted_is_kept_in_the_runners_directory_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_named: bool
+) -> None:
+    """Or where temporary files go: never in the workspace, and no longer than the rules are held."""
+    replace_loading(monkeypatch)
+    kept: list[Path] = []
+
+    def collect(_: object, __: object, directory: Path) -> AcceptedFiles:
+        assert directory.is_dir()
+        kept.append(directory)
+        return AcceptedFiles()
+
+    monkeypatch.setattr(action_rules, "collect_accepted", collect)
+    for name in ("named", "usual", "work"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "usual"))
+    step = make_step(tmp_path / "named", "head")
+
+    with open_rule_source(step if is_named else replace(step, environ={"RUNNER_TEMP": ""})):
+        pass
+
+    (directory,) = kept
+    assert directory.parent == tmp_path / ("named" if is_named else "usual")
+    assert not directory.exists()
+
+
+@pytest.mark.parametrize(
+    ("is_checkout", "key", "gate"),
+    [(True, "default", "perf/gate.yml"), (True, "h200", "perf/gate.yml:h200"), (False, "default", "")],
+)
+def test_a_gate_is_called_by_its_configuration_in_the_checkout(
+    tmp_path: Path, is_checkout: bool, key: str, gate: str
+) -> None:
+    """Outside of one no commit has acceptances for it."""
+    if is_checkout:
+        run_git(tmp_path, "init", "--quiet")
+    rules = BaseRules(config=make_default_config(), cases=(), source=tmp_path / "perf" / "gate.yml")
+    step = make_step(tmp_path, "head")
+
+    named = action_rules._name_gate(rules, replace(step, inputs={**step.inputs, "comment-key": key}))
+
+    assert named == gate

@@ -1,18 +1,23 @@
 """Published are results of the gate, of this change, of the newest attempt, that can be read."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from deliveries import make_workflow_run
 from fake.faults import Fault
 from hostile_archives import make_edited, put
 from publishing import REPOSITORY, Publisher
-from records import make_failing, make_passing
+from records import ENVIRONMENT_ID, GREEN, RUN, SHA, make_base, make_failing, make_passing
 
 from gate.errors import UsageError
 from gate.github.job import JobContext
-from gate.publish.results import CommentWhen
-from gate.publish.submitted import WORKFLOWS
+from gate.publish.results import CommentWhen, describe_finding, describe_outputs, is_wanted, make_finding
+from gate.publish.shown import make_shown
+from gate.publish.submitted import WORKFLOWS, CiRun
+from gate.records.run import Environment
+from gate.records.verdict import Outcome, Status, Verdict
+from tests.hosts import CPU_HOST, CUDA_HOST
 
 
 @pytest.mark.parametrize(
@@ -132,3 +137,52 @@ def test_verdict_of_a_newer_version(publisher: Publisher) -> None:
     assert "- The check itself counts. To see verdicts here again, merge the new version" in body
     assert "See the run's log" not in body
     assert publisher.status["state"] == "error"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "run", "wanted"),
+    [
+        (make_passing(), GREEN, {CommentWhen.ALWAYS}),
+        (make_failing(), RUN, {CommentWhen.ALWAYS, CommentWhen.ON_CHANGE, CommentWhen.ON_FAILURE}),
+        (make_passing(), RUN, {CommentWhen.ALWAYS, CommentWhen.ON_CHANGE, CommentWhen.ON_FAILURE}),
+        (make_passing(outcome=Outcome.INCONCLUSIVE), GREEN, {CommentWhen.ALWAYS, CommentWhen.ON_CHANGE}),
+    ],
+    ids=["pass", "worse", "a pass of a run that failed", "inconclusive"],
+)
+def test_a_first_comment_is_wanted_as_the_setting_says(
+    verdict: Verdict, run: CiRun, wanted: set[CommentWhen]
+) -> None:
+    """A failure is one of the gate, or of the run for another reason."""
+    finding = make_finding(make_shown(verdict), make_base(), run)
+
+    assert {when for when in CommentWhen if is_wanted(finding, when)} == wanted
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ({}, (0, 0, 0)),
+        ({Status.REGRESSED: 4, Status.IMPROVED: 5, Status.INCONCLUSIVE: 6, Status.NEW: 7}, (4, 5, 6)),
+    ],
+)
+def test_outputs_count_what_was_found(counts: dict[Status, int], expected: tuple[int, ...]) -> None:
+    """What did not occur is 0; without a machine its id is empty."""
+    outputs = describe_outputs(Outcome.PASS, counts, 9, CUDA_HOST)
+
+    assert tuple(outputs[name] for name in ("regressions", "improvements", "inconclusive")) == expected
+    assert (outputs["verdict"], outputs["cases"]) == ("PASS", 9)
+    assert outputs["environment-id"] == ENVIRONMENT_ID
+    assert describe_outputs(Outcome.PASS, counts, 9, None)["environment-id"] == ""
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"), [(CUDA_HOST, ENVIRONMENT_ID), (CPU_HOST, "")], ids=["known", "unknown"]
+)
+def test_only_a_machine_with_baselines_is_named_in_outputs(environment: Environment, expected: str) -> None:
+    """Whoever measured could have made another one up."""
+    finding = make_finding(make_shown(make_passing(environment=environment)), make_base(), GREEN)
+
+    outputs = describe_finding(finding)
+
+    assert (outputs["environment-id"], outputs["cases"], outputs["head-sha"]) == (expected, 3, SHA)
+    assert describe_finding(replace(finding, verdict=None))["environment-id"] == ""

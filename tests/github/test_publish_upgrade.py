@@ -1,6 +1,7 @@
 """Publishing an upgrade end to end with the fake GitHub: the issue, and what it never does."""
 
 from dataclasses import replace
+from statistics import geometric_mean
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from records import CASES, ENVIRONMENT_ID, RUN, SHA, make_base, make_comparison,
 from token_job import TokenJob
 
 from gate.errors import UsageError
+from gate.publish import results
 from gate.publish.body import make_marker, render_body
 from gate.publish.results import CommentWhen, list_upgrade_steps, make_upgrade_finding, render_upgrade
 from gate.publish.shown import make_shown
@@ -147,6 +149,91 @@ def test_of_many_cases_models_are_named_and_counted(models: str, middle: str, en
     text = render_upgrade(verdict, make_shown(verdict))
     assert middle in text
     assert end in text
+
+
+@pytest.mark.parametrize(
+    ("centre", "status", "is_shown"),
+    [
+        (0.004, Status.UNCHANGED, False),
+        (0.006, Status.UNCHANGED, True),
+        (-0.004, Status.IMPROVED, False),
+        (-0.006, Status.IMPROVED, True),
+        (0.05, Status.UNCHANGED, True),
+        (0.0501, Status.UNCHANGED, False),
+        (-0.0501, Status.UNCHANGED, False),
+        (0.0501, Status.REGRESSED, True),
+        (0.0501, Status.INCONCLUSIVE, True),
+        (0.0501, Status.FAILED, False),
+        (0.0501, Status.MISSING, False),
+        (-1.0, Status.IMPROVED, False),
+        (float("inf"), Status.REGRESSED, False),
+    ],
+)
+def test_a_mean_is_of_judged_changes_that_are_worth_a_line(
+    centre: float, status: Status, is_shown: bool
+) -> None:
+    """From half a percent; of a change beyond its threshold only bytes or seconds may be too few."""
+    row = pair(CASES[0], Metric.COMPILED_LATENCY, status)
+    assert row.change is not None
+    verdict = make_verdict(replace(row, change=replace(row.change, centre=centre)), cases=CASES[:1])
+
+    assert ("Mean of" in render_upgrade(verdict, make_shown(verdict))) is is_shown
+    unknown = replace(verdict, cases=CASES[1:])
+    assert "Mean of" not in render_upgrade(unknown, make_shown(verdict))
+
+
+def test_a_mean_of_just_what_is_visible_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A little less is not worth a line."""
+    row = pair(CASES[0], Metric.COMPILED_LATENCY, Status.REGRESSED, (0.01, 0.02))
+    verdict = make_verdict(row, cases=CASES[:1])
+    shown = make_shown(verdict)
+    mean = geometric_mean([2.0]) - 1.0
+
+    monkeypatch.setattr(results, "_VISIBLE", mean)
+    assert "Mean of" in render_upgrade(verdict, shown)
+    monkeypatch.setattr(results, "_VISIBLE", mean * 1.0001)
+    assert "Mean of" not in render_upgrade(verdict, shown)
+
+
+@pytest.mark.parametrize(
+    ("metric", "status", "decides", "expected"),
+    [
+        (Metric.DRIFT, Status.UNCHANGED, True, "3 of 3, measured"),
+        (Metric.DRIFT, Status.IMPROVED, True, "3 of 3, measured"),
+        (Metric.DRIFT, Status.REGRESSED, True, "2 of 3, measured"),
+        (Metric.DRIFT, Status.REGRESSED, False, "3 of 3, measured"),
+        (Metric.COMPILED_LATENCY, Status.REGRESSED, True, "3 of 3, measured"),
+        (Metric.COMPILED_LATENCY, Status.FAILED, True, "2 of 3, measured"),
+    ],
+)
+def test_a_case_works_where_it_compiles_and_agrees(
+    metric: Metric, status: Status, decides: bool, expected: str
+) -> None:
+    """That it is slower does not matter for that; drift that got worse does."""
+    verdict = make_upgrade(replace(pair(CASES[0], metric, status), decides=decides))
+
+    assert f"agree on the new stack: {expected}" in render_upgrade(verdict, make_shown(verdict))
+
+
+@pytest.mark.parametrize("status", [Status.REGRESSED, Status.MISSING, Status.INCONCLUSIVE])
+def test_what_does_not_decide_is_in_no_step_of_an_upgrade(status: Status) -> None:
+    """The new stack is taken all the same."""
+    row = replace(pair(CASES[0], Metric.COMPILED_LATENCY, status), decides=False)
+
+    (step,) = list_upgrade_steps(make_upgrade(row), can_refresh=True)
+
+    assert step.startswith("Take the new stack")
+
+
+def test_a_whole_upgrade_has_no_notes() -> None:
+    """Baselines are of the old stack, which the pairs measured: their age does not matter."""
+    base = make_base()
+    base = replace(base, policy=replace(base.policy, today="2027-11-01"))
+
+    verdict = make_upgrade_finding(make_shown(make_upgrade()), base, UPGRADED).verdict
+
+    assert verdict is not None
+    assert verdict.notes == ()
 
 
 @pytest.mark.parametrize(
