@@ -39,4 +39,6 @@ def refuse_python() -> int:
 
 
 if __name__ == "__main__":
+    # A command for the runner stands before what a child writes, though no terminal reads it.
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     sys.exit(main(sys.argv[1:]))

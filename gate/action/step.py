@@ -61,7 +61,7 @@ def run_child(command: Sequence[str], environment: Mapping[str, str]) -> Ended:
     """Its standard error goes to our standard output: the runner may mix up the order of two streams."""
     sys.stdout.flush()
     with (
-        subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as process,
+        subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, bufsize=0) as process,
         # To what asks this process to stop: the command ends its own and saves what it has.
         answer_signals(lambda number, _: process.send_signal(number)),
     ):

@@ -315,7 +315,7 @@ class Call:
         self._lanes.keep(self._make_run)
 
     def _measure_progress(self, case_id: str) -> Progress:
-        left_s = self._ahead.compute_s(self._pace.scale) / len(self._living)
+        left_s = self._ahead.compute_s(self._pace.scale) / max(1, len(self._living))
         progress = Progress(done=self._done, total=self._done + self._ahead.slots, left_s=left_s)
         if not self._work.paired:
             return progress

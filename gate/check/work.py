@@ -147,7 +147,8 @@ class Queues:
         return queue.pop(0).case_id if queue else None
 
     def drop(self, lane: str) -> list[str]:
-        return [waiting.case_id for waiting in (*self._begun.pop(lane, ()), *self._fresh.pop(lane, ()))]
+        waiting = sorted([*self._begun.pop(lane, ()), *self._fresh.pop(lane, ())])
+        return [case.case_id for case in waiting]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,8 +217,7 @@ class PairWork:
     def rank(self, case_run: Run) -> Rank:
         """The most pressing one comes first of those for later."""
         case_id = _get_case_id(case_run)
-        later = self.wanted[case_id].later
-        return (later,) if later else (later, case_run.pair_counts[case_id])
+        return (1,) if self.wanted[case_id].later else (0, case_run.pair_counts[case_id])
 
     def predict_s(self, case_run: Run, slot: Slot, pace: Pace) -> float:
         return predict_pair_s(pace, slot, name_device(case_run.environment))

@@ -85,7 +85,7 @@ def _is_steady(evidence: Evidence) -> bool:
     if question is None or question.logs is None or len(question.before) < MIN_BASELINE_TRIALS:
         return False
     logs = sorted(compute_logs(question.before))
-    groups = [(logs[:size], logs[size:]) for size in range(len(logs))]
+    groups = [(logs[:size], logs[size:]) for size in range(1, len(logs))]
     within = min(pool_variances(*map(compute_variance, both)).value for both in groups)
     whole = compute_variance(logs).value
     return whole <= LIVE_PAIR_SD**2 or within > TWO_SPEEDS * whole

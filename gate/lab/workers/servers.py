@@ -96,7 +96,7 @@ class WorkerServer:
             channel=next(iter(command.given), -1),
         )
         reading, writing = os.pipe()
-        output = os.fdopen(reading, "rb")
+        output = os.fdopen(reading, "rb", buffering=0)
         try:
             self._send(order, (writing, *command.given))
             pid = self._hear_pid()
@@ -149,7 +149,9 @@ class WorkerServer:
                 pass
             self._line.settimeout(left_s or _READ_S)
             received, _ = receive(self._line)
-            return codec.decode(ServerAnswer, received, "answer")  # nothing, where it hung up, is none
+            if received is None:
+                raise ConnectionError  # it hung up
+            return codec.decode(ServerAnswer, received, "answer")
         except TimeoutError as error:
             use = limit.read_use()
             silence = Fact(code=Code.SERVER_SILENT, numbers={"wall_s": use.wall_s, "cpu_s": use.cpu_s})
