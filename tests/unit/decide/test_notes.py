@@ -1,17 +1,31 @@
 """What limits how far a verdict can be trusted, from its rows and rules."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from gate.decide.explain.notes import list_notes, note_gone, note_machine, note_unchanged_speedup
+from gate.decide.evidence.gather import Evidence, Stored
+from gate.decide.explain.notes import (
+    list_notes,
+    list_notes_of_rows,
+    list_notes_of_run,
+    note_acquitted,
+    note_difference,
+    note_gone,
+    note_machine,
+    note_unchanged_speedup,
+)
+from gate.decide.judge.machine import Machine
+from gate.decide.judge.screening import BaseFindings, Screening
 from gate.records.cases import Acceptance, Case, DType, Metric, Policy
 from gate.records.codes import Code
 from gate.records.facts import Fact
-from gate.records.run import Provenance
+from gate.records.run import Provenance, Run, Shard
 from gate.records.verdict import Change, Comparison, Estimate, MachineShift, Reason, Status
+from tests.hosts import CPU_HOST
 from tests.make import TODAY, make_acceptance, make_baseline, make_change, make_failure, make_row, make_run
 
 LATENCY, DRIFT, COLD = Metric.COMPILED_LATENCY, Metric.DRIFT, Metric.COLD_COMPILE_TIME
@@ -292,3 +306,83 @@ def test_a_latency_that_its_ratio_cleared_says_what_may_be_hidden() -> None:
     (first,) = note_unchanged_speedup(rows[:1])
     assert first.numbers == {"cases": 1, "hidden": 0.05}
     assert note_unchanged_speedup(others) == ()
+
+
+def make_evidence(*stored: tuple[str, bool]) -> Evidence:
+    """Of a case with these stored baselines: their compiler, and whether they are of this host."""
+    matches = tuple(
+        Stored(
+            baseline=make_baseline("a", {}, environment=replace(CPU_HOST, compiler=compiler)),
+            same_host=same_host,
+            same_stack=same_host,
+            same_codegen=same_host,
+            same_definition=True,
+        )
+        for compiler, same_host in stored
+    )
+    return Evidence(case=Case(id="a", model="m"), trials=(), failures=(), values={}, stored=matches)
+
+
+@pytest.mark.parametrize(
+    ("cases", "differences"),
+    [
+        ([], ()),
+        ([[]], ()),
+        ([[(CPU_HOST.compiler, False)]], ()),
+        ([[], [("g++ 9", True)], [("g++ 10", False), ("g++ 8", False)]], ("compiler g++ 10 -> g++ 12.2.0",)),
+        ([[("g++ 9", True), ("g++ 8", False)]], ()),
+        ([[("g++ 10", False)], [("g++ 8", False)]], ("compiler g++ 10 -> g++ 12.2.0",)),
+    ],
+    ids=["no case", "none stored", "no difference", "the nearest", "this host's too", "the first case's"],
+)
+def test_the_nearest_baseline_of_another_host_is_named_by_what_differs(
+    cases: list[list[tuple[str, bool]]], differences: tuple[str, ...]
+) -> None:
+    """Of the first case that has none of this host."""
+    notes = note_difference([make_evidence(*stored) for stored in cases], CPU_HOST)
+    expected = Fact(code=Code.NEAREST_DIFFERS, names={"differences": differences})
+    assert notes == ((expected,) if differences else ())
+
+
+def list_codes_of_rows(run: Run, *statuses: Status, **base: Any) -> list[Code]:
+    """Of the notes on rows of these statuses, on a machine 10 % slower."""
+    machine = Machine(canary=math.log(1.1))
+    findings = BaseFindings(**base)
+    screening = Screening(evidence=(), comparisons=(), machine=machine, places={}, base=findings)
+    rows = [make_row("a", LATENCY, status) for status in statuses]
+    return [note.code for note in list_notes_of_rows(run, screening, rows)]
+
+
+def test_a_machine_is_noted_where_anything_was_judged() -> None:
+    """One row of two is enough."""
+    run = make_run()
+    assert list_codes_of_rows(run, Status.NEW, Status.UNCHANGED) == [Code.MACHINE_CHANGED]
+    assert list_codes_of_rows(run, Status.NEW) == []
+
+
+def test_cases_that_only_the_base_has_are_unknown_in_a_shard() -> None:
+    """Another shard may have them."""
+    run = make_run(cases=(), base=(Case(id="b", model="m"),))
+    assert list_codes_of_rows(run) == [Code.CASES_GONE]
+    assert list_codes_of_rows(replace(run, shard=Shard(number=1, of=2, cases=7))) == []
+    assert list_codes_of_rows(make_run()) == []
+
+
+def test_what_the_base_cleared_is_noted_with_three_examples() -> None:
+    """Comparisons are counted, and cases with the base's program are named."""
+    acquitted = tuple(make_row(name, LATENCY) for name in "abcd")
+    assert list_codes_of_rows(make_run(), acquitted=acquitted, same=("a",)) == [
+        Code.CLEARED,
+        Code.UNCHANGED_SOURCES,
+    ]
+    (note,) = note_acquitted(acquitted)
+    assert (note.numbers, note.cases, note.metrics) == ({"comparisons": 4}, ("a", "b", "c"), (LATENCY,) * 3)
+
+
+@pytest.mark.parametrize("in_pairs", [False, True])
+def test_the_code_of_a_target_is_compared_with_the_base_in_pairs_alone(*, in_pairs: bool) -> None:
+    """A target always has the note that no device measured, and a CPU has neither."""
+    run = make_run(environment=replace(CPU_HOST, device_kind="target"), base=(), counts_only=True)
+    codes = [note.code for note in list_notes_of_run(run, in_pairs=in_pairs)]
+    assert codes == [Code.NO_DEVICE, Code.COUNTS_ONLY, *([Code.CODE_IS_THE_BASES] if in_pairs else [])]
+    assert list_notes_of_run(make_run(base=()), in_pairs=in_pairs) == ()
