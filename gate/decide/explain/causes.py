@@ -189,7 +189,8 @@ def find_machine(inquiry: Inquiry) -> list[Cause]:
     changes = [change for change in map(inquiry.find_change, times) if change is not None and change > -1]
     largest, shift = max(changes, key=abs, default=0.0), max(numbers.values(), key=abs)
     share = math.log1p(shift) / math.log1p(largest) if largest and shift > -1 else 0.0
-    return [inquiry.weigh(Fact(code=Code.MACHINE_CHANGED, numbers=numbers), share)] if share > 0 else []
+    fact = Fact(code=Code.MACHINE_CHANGED, numbers=numbers)
+    return [inquiry.weigh(fact, min(1.0, share))] if share > 0 else []
 
 
 # In the order of causes of the same weight. Those with a kind are asked only where a metric moved that such a

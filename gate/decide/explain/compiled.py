@@ -130,14 +130,15 @@ def find_code(inquiry: Inquiry) -> list[Cause]:
 def find_guards(inquiry: Inquiry) -> list[Cause]:
     fact = _compare_counts(inquiry, Metric.GUARDS, Code.GUARDS_CHANGED)
     slowest = inquiry.find_worst(CauseKind.GUARDS)
-    if fact is None or slowest is None or fact.numbers["after"] <= fact.numbers["before"]:
+    if fact is None or slowest is None:
         return []
     # Of a call of other code it is the code.
-    if slowest.metric in _OF_CALLS and is_code_changed(inquiry.evidence) is not False:
+    is_code = slowest.metric in _OF_CALLS and is_code_changed(inquiry.evidence) is not False
+    times = fact.numbers["after"] / max(fact.numbers["before"], 1.0)
+    if is_code or times <= 1:
         return []
-    more = math.log(fact.numbers["after"] / max(fact.numbers["before"], 1.0))
-    share = more / math.log1p(slowest.change.centre) if slowest.change else 0.0
-    return [inquiry.weigh(fact, share)]
+    share = math.log(times) / math.log1p(slowest.change.centre) if slowest.change else 0.0
+    return [inquiry.weigh(fact, min(1.0, share))]
 
 
 def _explain_changes(inquiry: Inquiry) -> list[Cause]:

@@ -4,26 +4,26 @@ from typing import Any
 
 import pytest
 
-from gate.decide.evidence.gather import Evidence
 from gate.decide.explain.causes import find_eager, find_first_cause, find_machine
-from gate.decide.explain.inquiry import CAUSES, Inquiry, is_eagers_alone, shorten
+from gate.decide.explain.inquiry import CAUSES
 from gate.decide.judge.machine import Machine
 from gate.records.cases import Metric, Threshold
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.run import CodeIdentity, GraphBreak, Recompile
-from gate.records.verdict import Cause, CauseKind, Comparison, Outcome, Reason, Status, Verdict
+from gate.records.verdict import Cause, CauseKind, Outcome, Status, Verdict
 from gate.report.words.facts import describe_cause
 from tests.hosts import CPU_HOST
 from tests.make import Situation, decide, make_change, make_row, make_verdict
 from tests.words import describe_causes
+
+from .one_case import inquire
 
 SAME_CODE = "The generated code is the same: look at the machine, or at Python code outside the graphs."
 TUNED = (
     "The generated code is the same, but autotuning chose other configurations, which may differ in speed."
 )
 LATENCY, EAGER, BREAKS = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.GRAPH_BREAKS
-COLD, WARM, MEMORY = Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME, Metric.PEAK_MEMORY
 SLOW_BEFORE = {EAGER: (0.02,) * 5, LATENCY: (0.01,) * 5}
 SLOW_AFTER = {EAGER: (0.02,) * 3, LATENCY: (0.013,) * 3}
 
@@ -35,67 +35,6 @@ def explain(verdict: Verdict, kind: str) -> list[str]:
         is_of_kind = is_of_kind if fact.code is Code.MORE else CAUSES[fact.code][1] == kind
         sentences += [describe_cause(fact)] if is_of_kind else []
     return sentences
-
-
-def inquire(*rows: Comparison, machine: Machine | None = None) -> Inquiry:
-    """About a case in which all of these moved."""
-    evidence = Evidence(case=Situation().case, trials=(), failures=(), values={}, stored=())
-    moved = frozenset(row.metric for row in rows)
-    return Inquiry(
-        evidence=evidence, comparisons=rows, moved=moved, machine=machine or Machine(), environment=CPU_HOST
-    )
-
-
-def test_a_ratio_is_the_worst_where_nothing_else_got_worse() -> None:
-    """A speedup leads the headline only if no latency got worse."""
-    speedup, latency = (make_row("mlp/x", metric) for metric in (Metric.WARM_SPEEDUP, LATENCY))
-    for rows, worst in (((speedup,), Metric.WARM_SPEEDUP), ((speedup, latency), LATENCY)):
-        assert inquire(*rows).worst is worst
-
-
-@pytest.mark.parametrize(
-    ("eager", "fall", "is_alone"),
-    [(-0.5, 1.0, True), (-0.3, 1.0, True), (-0.29, 1.0, False), (0.5, 1.0, False), (-0.5, 0.03, False)],
-)
-def test_a_speedup_fell_for_eager_alone_where_that_is_half_of_the_fall(
-    eager: float, fall: float, *, is_alone: bool
-) -> None:
-    """Half in logarithms: eager at 0.707 of its time explains half of a ratio's factor of two."""
-    row = make_row(
-        "mlp/x",
-        Metric.WARM_SPEEDUP,
-        Status.UNCHANGED,
-        reason=Reason.LEADER_STANDS,
-        change=make_change(fall),
-        threshold=Threshold(relative=0.03, absolute=0.0),
-        remarks=(Fact(code=Code.EAGER_CHANGED, numbers={"change": eager}),),
-    )
-    assert is_eagers_alone(row) is is_alone
-    assert not is_eagers_alone(replace(row, reason=Reason.BELOW_THRESHOLD))
-
-
-def make_moved(metric: Metric, times: float, **fields: Any) -> Comparison:
-    """A row so many times beyond its threshold of 10 %."""
-    threshold = Threshold(relative=0.1, absolute=0.0)
-    return make_row("mlp/x", metric, change=make_change(0.1 * times), threshold=threshold, **fields)
-
-
-def test_the_worst_is_what_regressed_furthest_beyond_its_threshold() -> None:
-    """Whatever stands first; what is open, or does not decide, is none."""
-    rows = [make_moved(LATENCY, 2), make_moved(COLD, 5), make_moved(WARM, 3)]
-    others = [make_moved(BREAKS, 9, status=Status.INCONCLUSIVE), make_moved(MEMORY, 9, decides=False)]
-    for order in (rows, rows[::-1]):
-        assert inquire(*order, *others).worst is COLD
-
-
-def test_guards_are_charged_with_a_call_that_got_slower() -> None:
-    """Not with one that got faster, nor where something else got worst."""
-    slower, faster = make_moved(LATENCY, 2), make_moved(LATENCY, -2, status=Status.IMPROVED)
-    assert inquire(slower).find_worst(CauseKind.GUARDS) is slower
-    assert inquire(faster).find_worst(CauseKind.GUARDS) is None
-    assert inquire(slower, make_moved(MEMORY, 3)).find_worst(CauseKind.GUARDS) is None
-    unsure = make_moved(MEMORY, 3, status=Status.INCONCLUSIVE)
-    assert inquire(unsure).find_worst(CauseKind.GUARDS) is None
 
 
 @pytest.mark.parametrize(
@@ -200,12 +139,6 @@ def test_which_of_two_equal_graph_breaks_is_new_is_not_guessed() -> None:
     ]
 
 
-def test_causes_are_listed_in_the_order_in_which_they_stand() -> None:
-    """What brings others about stands above what it brings about."""
-    weights = [weight for weight, _ in CAUSES.values()]
-    assert weights == sorted(weights, reverse=True)
-
-
 def test_line_of_the_measured_code_comes_before_that_of_a_library() -> None:
     """A break names the line of the user's code, not the library's."""
     places = ("/usr/lib/python3/logging/__init__.py:2087", "model.py:12")
@@ -293,14 +226,6 @@ def test_code_that_is_tuned_otherwise_does_not_blame_the_machine(tuned: str) -> 
     assert explain(decide(situation), CauseKind.TUNING) == [TUNED]
     same = Situation(before=SLOW_BEFORE, after=SLOW_AFTER, code_before=after, code_after=after)
     assert explain(decide(same), CauseKind.UNCHANGED_CODE) == [SAME_CODE]
-
-
-@pytest.mark.parametrize(("change", "shown"), [(0.03, True), (-0.03, True), (0.029, False)])
-def test_the_same_code_needs_a_word_where_a_call_moved_by_its_limit(change: float, *, shown: bool) -> None:
-    """3 % to either side."""
-    threshold = Threshold(relative=0.03, absolute=0.0)
-    row = make_row("mlp/x", LATENCY, Status.INCONCLUSIVE, change=make_change(change), threshold=threshold)
-    assert inquire(row).shows(CauseKind.UNCHANGED_CODE) == shown
 
 
 @pytest.mark.parametrize(
@@ -671,9 +596,3 @@ def test_another_result_alone_stands_below_other_code() -> None:
     )
     codes = [cause.fact.code for cause in decide(situation).causes]
     assert codes == [Code.CODE_CHANGED, Code.WORKLOAD_CHANGED, Code.IMPORTS_CHANGED]
-
-
-@pytest.mark.parametrize(("chars", "expected"), [(200, "x" * 200), (201, f"{'x' * 197}...")])
-def test_a_text_of_torch_has_200_characters_at_most(chars: int, expected: str) -> None:
-    """A longer one ends in dots."""
-    assert shorten("x" * chars) == expected
