@@ -10,7 +10,6 @@ from gate.decide.explain.inquiry import CAUSES, insert_cause, is_eagers_alone, r
 from gate.records.cases import Metric, Threshold
 from gate.records.codes import Code
 from gate.records.facts import Fact
-from gate.records.run import Trial
 from gate.records.verdict import Cause, CauseKind, Comparison, Reason, Status
 from tests.make import make_change, make_row
 
@@ -109,10 +108,7 @@ def test_warnings_of_a_code_are_those_of_all_trials() -> None:
         [Fact(code=code, numbers={"bytes": number}) for number in (2.0, 1.0)]
         for code in (Code.MEMORY_KEPT, Code.GRAPH_DIFFERS)
     )
-    trials = tuple(
-        Trial(case_id="mlp/x", index=index, warnings=warnings)
-        for index, warnings in enumerate(zip(kept, other, strict=True))
-    )
+    trials = [{"warnings": warnings} for warnings in zip(kept, other, strict=True)]
     assert inquire(trials=trials).list_warnings(Code.MEMORY_KEPT) == kept
 
 
