@@ -45,6 +45,7 @@ from gate.records.verdict import MAYBE_MOVED, QUIET, Cause, CauseKind, Compariso
 _NOTABLE = 0.01  # of a call's device time: kernels that moved by less explain no change beyond 3 %
 _RESULT = "reference"  # of a workload: what the model computes, to six digits
 _NOT_IMPORTED = 0.5  # share of a stack that changed only in what the case did not import
+_NOT_SURELY_WORSE = frozenset({Status.IMPROVED, Status.INCONCLUSIVE})
 _MAX_DIFFERENCES = 6  # of the stack are named: the environments list all
 
 
@@ -154,18 +155,17 @@ def find_eager(inquiry: Inquiry) -> list[Cause]:
     if eager is None or compiled is None:
         return []
     numbers = {"eager": eager, "compiled": compiled}
-    latency, ratio = map(inquiry.find_row, (Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP))
-    has_moved = latency is not None and abs(latency.severity) >= 1  # less than the limit is noise
-    is_open = ratio is not None and abs(ratio.severity) >= 1 and not (has_moved or inquiry.worst)
+    moved = {row.metric: row.status for row in inquiry.comparisons if abs(row.severity) >= 1}
+    status = moved.get(Metric.COMPILED_LATENCY)  # None: less than the limit is noise
+    is_open = Metric.WARM_SPEEDUP in moved and status is None and not inquiry.worst
     is_alone = is_open and abs(compiled) <= SHARED_SHARE * abs(eager)
     if is_alone or any(map(is_eagers_alone, inquiry.comparisons)):
         return [inquiry.weigh(Fact(code=Code.EAGER_ALONE, numbers=numbers))]
-    both = has_moved and eager * compiled > 0 and abs(eager) >= SHARED_SHARE * abs(compiled)
-    # What got faster made nothing worse.
-    if not both or (inquiry.worst and compiled < 0):
+    if status is None or eager / compiled < SHARED_SHARE:
         return []
-    if inquiry.worst and latency and latency.status is Status.INCONCLUSIVE:
-        return []  # something else got worse for sure, and this would read as if it were as sure
+    # What got faster made nothing worse, and what is open would read as if it were as sure.
+    if inquiry.worst and status in _NOT_SURELY_WORSE:
+        return []
     fact = Fact(code=Code.EAGER_TOO, numbers=numbers | inquiry.mark_pairs())
     return [inquiry.weigh(fact)]
 
@@ -180,7 +180,7 @@ def find_kernels(inquiry: Inquiry) -> list[Cause]:
 def find_machine(inquiry: Inquiry) -> list[Cause]:
     """Not for pairs, whose sides ran on it at one moment."""
     numbers = name_shifts(inquiry.machine.since_recorded)
-    if inquiry.is_of_pairs or not numbers:
+    if not numbers:
         return []
     # It explains no count, and nothing that pairs show. A note names a machine that moved the other way.
     times = inquiry.list_moved_from_stored()

@@ -98,4 +98,5 @@ def inquire(
 def make_moved(metric: Metric, times: float, **fields: Any) -> Comparison:
     """A row so many times beyond its threshold of 10 %."""
     threshold = Threshold(relative=0.1, absolute=0.0)
-    return make_row(CASE, metric, change=make_change(0.1 * times), threshold=threshold, **fields)
+    change, case_id = make_change(0.1 * times), fields.pop("case_id", CASE)
+    return make_row(case_id, metric, change=change, threshold=threshold, **fields)
