@@ -59,6 +59,8 @@ def test_three_causes_of_a_kind_are_named(count: int, more: list[float]) -> None
         ]
         assert {cause.weight for cause in causes} <= {weight}
     assert inquire().weigh_some(facts) == inquire().weigh_some(facts, 1.0)
+    mixed = [Fact(code=Code.GRAPH_BREAK), *[Fact(code=Code.RECOMPILED)] * 3]
+    assert [cause.weight for cause in inquire().weigh_some(mixed)] == [0.97, 0.95, 0.95, 0.97]
 
 
 @pytest.mark.parametrize(
@@ -208,6 +210,23 @@ def test_guards_are_charged_with_a_call_that_got_slower() -> None:
     assert inquire(slower, make_moved(MEMORY, 3)).find_worst(CauseKind.GUARDS) is None
     unsure = make_moved(MEMORY, 3, status=Status.INCONCLUSIVE)
     assert inquire(unsure).find_worst(CauseKind.GUARDS) is None
+
+
+@pytest.mark.parametrize(
+    ("times", "index"),
+    [((2.0, 1.0), 0), ((2.0, 5.0), 1), ((0.5, -1.0), 0), ((0.0, 0.5), 1), ((0.0, -0.5), None)],
+)
+def test_what_is_open_is_explained_by_its_worst_where_nothing_is_sure(
+    times: tuple[float, float], index: int | None
+) -> None:
+    """A latency and a compile, neither of which regressed: also below their limits, but not of less time."""
+    rows = [
+        make_moved(metric, severity, status=Status.INCONCLUSIVE)
+        for metric, severity in zip((LATENCY, COLD), times, strict=True)
+    ]
+    assert inquire(*rows).find_worst(CauseKind.GUARDS) is (None if index is None else rows[index])
+    regressed = make_moved(WARM, 0.3)
+    assert inquire(*rows, regressed).find_worst(CauseKind.GUARDS) is regressed
 
 
 @pytest.mark.parametrize(("change", "shown"), [(0.03, True), (-0.03, True), (0.029, False)])
