@@ -142,7 +142,9 @@ def test_eager_alone_made_a_ratio_fall_that_stays() -> None:
     ]
     (cause,) = find_eager(inquire(*rows, fell))
     assert cause.fact == Fact(code=Code.EAGER_ALONE, numbers={"eager": -0.4, "compiled": 0.0})
+    assert rank_causes(inquire().evidence, [*rows, fell], Machine(), CPU_HOST) == (cause,)
     assert find_eager(inquire(*rows)) == find_eager(inquire(*rows, replace(fell, remarks=()))) == []
+    assert find_eager(inquire(rows[0], fell)) == find_eager(inquire(rows[1], fell)) == []
 
 
 @pytest.mark.parametrize(
