@@ -301,7 +301,7 @@ def test_fewer_graphs_are_no_lost_cache(after: Mapping[str, CacheUse], endings: 
 def count(metric: Metric, before: float | None, after: float | None) -> Comparison:
     """The row of something that is counted, and does not decide; ``None``: unknown."""
     sides = {"baseline": before, "candidate": after}
-    estimates = {
+    estimates: dict[str, Any] = {
         side: None if centre is None else Estimate(centre=centre, low=None, high=None, noise=None, n=1)
         for side, centre in sides.items()
     }
@@ -391,7 +391,10 @@ def test_the_only_side_with_recompiles_is_head_where_nothing_is_stored() -> None
     """All that head made are new then, as often as the trial with most of them."""
     recompile = Recompile(guard="n == 2", code="n += 1", location="a.py:3")
     other = Recompile(guard="m == 2")
-    trials = [{"recompile_reasons": (recompile,)}, {"recompile_reasons": (recompile, other)}]
+    trials: list[dict[str, Any]] = [
+        {"recompile_reasons": (recompile,)},
+        {"recompile_reasons": (recompile, other)},
+    ]
     causes = find_recompiles(inquire(make_moved(Metric.RECOMPILES, 10), trials=trials))
     assert [cause.fact.names for cause in causes] == [
         {"reason": ("n == 2",), "location": ("a.py:3",), "line": ("n += 1",)},
@@ -510,7 +513,7 @@ def test_operations_are_no_cause_beside_the_same_code() -> None:
     """They are one where no code is known, and what the same code says is kept for a warm time."""
     rows = [make_moved(LATENCY, 3), count(Metric.CAPTURED_OPS, 5.0, 6.0)]
     assert weigh(find_code(inquire(*rows))) == [(Code.OPERATIONS_CHANGED, 0.78)]
-    same = {"before": {"identity": SAME}, "trials": [{"identity": SAME}]}
+    same: dict[str, Any] = {"before": {"identity": SAME}, "trials": [{"identity": SAME}]}
     assert find_code(inquire(*rows, **same)) == []
     assert weigh(find_code(inquire(rows[0], **same))) == [(Code.CODE_SAME, 0.5)]
     assert weigh(find_code(inquire(rows[0], count(Metric.CAPTURED_OPS, 5.0, 5.0), **same))) == [
@@ -656,7 +659,10 @@ def test_misses_of_no_known_cache_are_counted(row: Comparison, numbers: dict[str
 def test_other_graphs_of_the_second_process_are_named_once() -> None:
     """Before the caches, where something was lost."""
     differs = Fact(code=Code.GRAPH_DIFFERS)
-    trials = [{"warnings": (differs,)}, {"warnings": (differs,), "caches": {"kernel": use(misses=1)}}]
+    trials: list[dict[str, Any]] = [
+        {"warnings": (differs,)},
+        {"warnings": (differs,), "caches": {"kernel": use(misses=1)}},
+    ]
     assert weigh(find_cache_loss(inquire(trials=trials))) == [
         (Code.GRAPH_DIFFERS, 0.965),
         (Code.CACHE_MISSED, 0.96),
