@@ -276,7 +276,7 @@ def test_what_lacks_a_baseline_is_to_be_recorded(rows: list[dict[str, Any]], cod
 def test_what_ran_at_another_speed_is_to_be_compared_with_a_base() -> None:
     """Only it: what another host recorded needs a baseline of this one."""
     speed = (Fact(code=Code.MACHINE_SPEED, numbers={"shift": 0.3}),)
-    other = {"status": Status.NOT_COMPARABLE, "reason": Reason.OTHER_ENVIRONMENT}
+    other: dict[str, Any] = {"status": Status.NOT_COMPARABLE, "reason": Reason.OTHER_ENVIRONMENT}
     rows = [make_row("a", LATENCY, **other), make_row("b", LATENCY, **other, remarks=speed)]
     assert list_steps(*rows) == [(Code.RECORD, ()), (Code.COMPARE_WITH_BASE, ("b",))]
 
