@@ -10,12 +10,7 @@ QUICK = "not slow and not alone"  # compile nothing large, judge no times
 _TESTS = {
     "action": ("tests/github",),
     "bisect": ("tests/unit/bisect", "tests/unit/cli/test_bisect.py"),
-    "decide": (
-        "tests/unit/decide",
-        "tests/unit/check",
-        "tests/unit/test_decision_document.py",
-        "tests/unit/test_causes_document.py",
-    ),
+    "decide": ("tests/unit/decide", "tests/unit/check", "tests/unit/test_decision_document.py"),
     "files": ("tests/unit/files", "tests/unit/store", "tests/unit/test_file_schemas.py"),
     "github": ("tests/github",),
     "project": ("tests/unit/project", "tests/unit/test_generated_documents.py"),

@@ -49,8 +49,9 @@ def make_headline(
 
 
 def add_base_to_headline(headline: tuple[Fact, ...]) -> tuple[Fact, ...]:
-    if headline[0].code is Code.NO_BASELINE_APPLIES:
-        return (replace(headline[0], code=Code.BASE_HAS_NOTHING),)
+    first, *_ = headline
+    if first.code is Code.NO_BASELINE_APPLIES:  # and says nothing else
+        return (replace(first, code=Code.BASE_HAS_NOTHING),)
     return (*headline, Fact(code=Code.AGAINST_BASE))
 
 
@@ -78,8 +79,10 @@ def _count_wrong(deciding: Sequence[Comparison]) -> tuple[Fact, ...]:
         for row in drifts
         if row.candidate and row.baseline and min(row.baseline.centre, row.candidate.centre) > DRIFT_WRONG
     ]
-    numbers = {"cases": len({case_id for _, case_id in wrong}), "drift": max(wrong, default=(0.0, ""))[0]}
-    return (Fact(code=Code.WRONG_ON_BOTH_SIDES, numbers=numbers),) if wrong else ()
+    if not wrong:
+        return ()
+    numbers = {"cases": len({case_id for _, case_id in wrong}), "drift": max(drift for drift, _ in wrong)}
+    return (Fact(code=Code.WRONG_ON_BOTH_SIDES, numbers=numbers),)
 
 
 def _count_unjudged_times(deciding: Sequence[Comparison]) -> tuple[Fact, ...]:

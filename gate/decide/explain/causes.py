@@ -154,18 +154,17 @@ def find_eager(inquiry: Inquiry) -> list[Cause]:
     if eager is None or compiled is None:
         return []
     numbers = {"eager": eager, "compiled": compiled}
-    latency, ratio = map(inquiry.find_row, (Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP))
-    has_moved = latency is not None and abs(latency.severity) >= 1  # less than the limit is noise
-    is_open = ratio is not None and abs(ratio.severity) >= 1 and not (has_moved or inquiry.worst)
+    moved = {row.metric: row.status for row in inquiry.comparisons if abs(row.severity) >= 1}
+    status = moved.get(Metric.COMPILED_LATENCY)  # None: less than the limit is noise
+    is_open = Metric.WARM_SPEEDUP in moved and status is None and not inquiry.worst
     is_alone = is_open and abs(compiled) <= SHARED_SHARE * abs(eager)
     if is_alone or any(map(is_eagers_alone, inquiry.comparisons)):
         return [inquiry.weigh(Fact(code=Code.EAGER_ALONE, numbers=numbers))]
-    both = has_moved and eager * compiled > 0 and abs(eager) >= SHARED_SHARE * abs(compiled)
-    # What got faster made nothing worse.
-    if not both or (inquiry.worst and compiled < 0):
+    if status is None or eager / compiled < SHARED_SHARE:
         return []
-    if inquiry.worst and latency and latency.status is Status.INCONCLUSIVE:
-        return []  # something else got worse for sure, and this would read as if it were as sure
+    # What got faster made nothing worse, and what is open would read as if it were as sure.
+    if inquiry.worst and (compiled < 0 or status is Status.INCONCLUSIVE):
+        return []
     fact = Fact(code=Code.EAGER_TOO, numbers=numbers | inquiry.mark_pairs())
     return [inquiry.weigh(fact)]
 
@@ -180,7 +179,7 @@ def find_kernels(inquiry: Inquiry) -> list[Cause]:
 def find_machine(inquiry: Inquiry) -> list[Cause]:
     """Not for pairs, whose sides ran on it at one moment."""
     numbers = name_shifts(inquiry.machine.since_recorded)
-    if inquiry.is_of_pairs or not numbers:
+    if not numbers:
         return []
     # It explains no count, and nothing that pairs show. A note names a machine that moved the other way.
     times = inquiry.list_moved_from_stored()
@@ -189,7 +188,8 @@ def find_machine(inquiry: Inquiry) -> list[Cause]:
     changes = [change for change in map(inquiry.find_change, times) if change is not None and change > -1]
     largest, shift = max(changes, key=abs, default=0.0), max(numbers.values(), key=abs)
     share = math.log1p(shift) / math.log1p(largest) if largest and shift > -1 else 0.0
-    return [inquiry.weigh(Fact(code=Code.MACHINE_CHANGED, numbers=numbers), share)] if share > 0 else []
+    fact = Fact(code=Code.MACHINE_CHANGED, numbers=numbers)
+    return [inquiry.weigh(fact, min(1.0, share))] if share > 0 else []
 
 
 # In the order of causes of the same weight. Those with a kind are asked only where a metric moved that such a

@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from gate.decide.evidence.compiles import (
     count_words,
@@ -53,7 +53,7 @@ _NOTABLE_PHASE = 0.02  # of the whole compile: a smaller move explains no change
 
 def find_mismatch(inquiry: Inquiry) -> list[Cause]:
     """Compiled gives another answer: nothing else has to explain it."""
-    if not inquiry.worst or SPECS[inquiry.worst].family is not Family.LOG2:
+    if not inquiry.worst:
         return []
     fact = find_worst_output(inquiry.evidence.trials, inquiry.worst)
     return [inquiry.weigh(fact)] if fact and fact.code in MISMATCH_CODES else []
@@ -95,11 +95,12 @@ def find_recompiles(inquiry: Inquiry) -> list[Cause]:
 def _list_causes(
     inquiry: Inquiry, changes: Changes | None, codes: tuple[Code, Code], harmed: Collection[Metric]
 ) -> list[Cause]:
-    new, gone = (
-        list_distinct(Fact(code=code, names=_name_site(site)) for site in side)
-        for code, side in zip(codes, changes or ((), ()), strict=True)
-    )
+    new, gone = map(_list_facts, codes, changes or ((), ()))
     return [*inquiry.weigh_some(new), *inquiry.weigh_some(gone, _measure_harm(inquiry, harmed))]
+
+
+def _list_facts(code: Code, sites: Iterable[Site]) -> tuple[Fact, ...]:
+    return list_distinct(Fact(code=code, names=_name_site(site)) for site in sites)
 
 
 def _name_site(site: Site) -> Mapping[str, tuple[str, ...]]:
@@ -130,23 +131,25 @@ def find_code(inquiry: Inquiry) -> list[Cause]:
 def find_guards(inquiry: Inquiry) -> list[Cause]:
     fact = _compare_counts(inquiry, Metric.GUARDS, Code.GUARDS_CHANGED)
     slowest = inquiry.find_worst(CauseKind.GUARDS)
-    if fact is None or slowest is None or fact.numbers["after"] <= fact.numbers["before"]:
+    if fact is None or slowest is None:
         return []
     # Of a call of other code it is the code.
-    if slowest.metric in _OF_CALLS and is_code_changed(inquiry.evidence) is not False:
+    is_code = slowest.metric in _OF_CALLS and is_code_changed(inquiry.evidence) is not False
+    times = fact.numbers["after"] / max(fact.numbers["before"], 1.0)
+    if is_code or times <= 1:
         return []
-    more = math.log(fact.numbers["after"] / max(fact.numbers["before"], 1.0))
-    share = more / math.log1p(slowest.change.centre) if slowest.change else 0.0
-    return [inquiry.weigh(fact, share)]
+    share = math.log(times) / math.log1p(slowest.change.centre) if slowest.change else 0.0
+    return [inquiry.weigh(fact, min(1.0, share))]
 
 
 def _explain_changes(inquiry: Inquiry) -> list[Cause]:
     """The most telling first, the bare list of kernels last."""
-    baseline, trials = inquiry.evidence.code_baseline, inquiry.evidence.trials
-    made = next((trial.identity for trial in trials if trial.identity.kernels), None)
-    if baseline is None or not baseline.identity.kernels or made is None:
+    baseline, unknown = inquiry.evidence.code_baseline, CodeIdentity(digest="")
+    before = baseline.identity if baseline else unknown
+    made = (trial.identity for trial in inquiry.evidence.trials if trial.identity.kernels)
+    after = next(made, unknown)
+    if not (before.kernels and after.kernels):
         return [inquiry.weigh(Fact(code=Code.CODE_CHANGED))]
-    before, after = baseline.identity, made
     kernels = match_kernels(before.kernels, after.kernels)
     operations = _compare_operations(inquiry)
     has_more = operations is not None and operations.numbers["after"] > operations.numbers["before"]
@@ -159,8 +162,11 @@ def _explain_changes(inquiry: Inquiry) -> list[Cause]:
         _name_kernels(kernels, len(before.kernels)),
     ]
     # A call that took nothing out of a kernel is one of the operations that were added.
-    share = _NOTHING_LOST if calls and "operators" not in calls.names else 1.0
-    return [inquiry.weigh(fact, share if fact is calls else 1.0) for fact in facts if fact]
+    return [
+        inquiry.weigh(fact, _NOTHING_LOST if fact is calls and "operators" not in fact.names else 1.0)
+        for fact in facts
+        if fact
+    ]
 
 
 def _compare_precision(before: CodeIdentity, after: CodeIdentity) -> Fact | None:
@@ -174,9 +180,9 @@ def _compare_precision(before: CodeIdentity, after: CodeIdentity) -> Fact | None
         return after >= max(_DOUBLED * before, _NOTABLE_SHARE)
 
     names = {
-        "added": tuple(sorted(new.keys() - old.keys())),
-        "more": tuple(sorted(name for name in new.keys() & old.keys() if is_more(name))),
-        "removed": tuple(sorted(old.keys() - new.keys())),
+        "added": tuple(name for name in new if name not in old),
+        "more": tuple(name for name in new if name in old and is_more(name)),
+        "removed": tuple(name for name in old if name not in new),
     }
     changed = {key: names_of_kind for key, names_of_kind in names.items() if names_of_kind}
     return Fact(code=Code.PRECISION_CHANGED, names=changed) if changed else None
@@ -195,13 +201,16 @@ def _compare_fusion(
     kernels: Sequence[tuple[str, str]], counts: tuple[int, int], *, has_more: bool
 ) -> Fact | None:
     """Kernels were joined, split or added."""
-    old, new = counts
-    if old == new:
-        return None
     renamed = [(before, after) for before, after in kernels if before != after]
     sides = {"was": [before for before, _ in renamed], "now": [after for _, after in renamed]}
     added = has_more or count_words(sides["now"]).keys() - count_words(sides["was"]).keys()
-    code = Code.KERNELS_JOINED if new < old else Code.KERNELS_ADDED if added else Code.KERNELS_SPLIT
+    old, new = counts
+    if new < old:
+        code = Code.KERNELS_JOINED
+    elif new > old:
+        code = Code.KERNELS_ADDED if added else Code.KERNELS_SPLIT
+    else:
+        return None
     names = {key: tuple(filter(None, map(name_operators, side)))[:MAX_NAMED] for key, side in sides.items()}
     return Fact(
         code=code,
@@ -278,8 +287,9 @@ def _list_unasked(
     name = next((cache for cache in GRAPH_CACHES if cache in before), "")
     old, new = before.get(name, CacheUse()), after.get(name, CacheUse())
     was_measured = any(Metric.CACHE_MISSES in trial.samples for trial in inquiry.evidence.trials)
-    graphs = inquiry.find_change(Metric.UNIQUE_GRAPHS) or 0.0
-    if not was_measured or _sum_use(new) >= _sum_use(old) or (_sum_use(new) and graphs < 0):
+    graphs = inquiry.find_change(Metric.UNIQUE_GRAPHS)
+    has_fewer = graphs is not None and graphs < 0
+    if not was_measured or _sum_use(new) >= _sum_use(old) or (_sum_use(new) and has_fewer):
         return []
     return [Fact(code=Code.CACHE_MISSED, numbers=_count_uses(old, new), names={"cache": (name,)})]
 

@@ -44,7 +44,7 @@ def find_functions(inquiry: Inquiry) -> list[Cause]:
     added, grown = (count_growth(before, after, name) for name in (path[0], path[-1]))
     if added <= MORE_WORK * before.get(path[0], ABSENT).within:
         return []
-    share = min(1.0, max(0.0, grown / added))
+    share = min(1.0, grown / added)
     sides = {"before": before.get(path[-1], ABSENT).within, "after": after[path[-1]].within}
     callers = path[-1 - _CALLERS : -1][::-1]
     names = {**name_words(function=path[-1]), "callers": callers}

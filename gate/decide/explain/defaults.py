@@ -33,8 +33,8 @@ def is_gone(probe: Probe) -> bool:
 def add_defaults(causes: Sequence[Cause], run: Run) -> tuple[Cause, ...]:
     if (fact := find_default(run)) is None:
         return tuple(causes)
-    weight = CAUSES[Code.DEFAULT_CHANGED][0]
-    return insert_cause(causes, Cause(case_id=fact.cases[0], fact=replace(fact, cases=()), weight=weight))
+    (case_id,), (weight, _) = fact.cases, CAUSES[Code.DEFAULT_CHANGED]
+    return insert_cause(causes, Cause(case_id=case_id, fact=replace(fact, cases=()), weight=weight))
 
 
 def find_default(run: Run) -> Fact | None:
@@ -73,7 +73,7 @@ def note_defaults(run: Run) -> tuple[Fact, ...]:
     defaults = run.base.defaults if run.base else {}
     if not defaults:
         return ()
-    defaults = dict(sorted(defaults.items(), key=lambda item: (not item[1][0]) + 2 * (not item[1][1])))
+    defaults = dict(sorted(defaults.items(), key=lambda item: (not item[1][1], not item[1][0])))
     shown = dict(list(defaults.items())[:_MOST_LISTED])
     new, gone = (sum(not sides[side] for sides in defaults.values()) for side in (0, 1))
     stays = bool(run.probes) and not is_gone(max(run.probes, key=lambda probe: len(probe.options)))

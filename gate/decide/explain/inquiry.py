@@ -97,13 +97,12 @@ class Inquiry:
         return [metric for metric in alone if metric in self.moved and SPECS[metric].scope is Scope.HOST]
 
     def weigh(self, fact: Fact, share: float = 1.0, weight: float | None = None) -> Cause:
-        """``share``: of the change that it accounts for; ``weight`` replaces that of CAUSES."""
+        """``share``: of the change that it accounts for, 1 at most; ``weight`` replaces that of CAUSES."""
         usual, kind = CAUSES[fact.code]
         explained = frozenset() if kind in _OF_ANYTHING else explained_by(kind)
         fitting = _BESIDE_THE_POINT if self.worst and explained and self.worst not in explained else 1.0
         whole = usual if weight is None else weight
-        rounded = round(whole * min(1.0, max(0.0, share)) * fitting, 4)
-        return Cause(case_id=self.evidence.case.id, fact=fact, weight=rounded)
+        return Cause(case_id=self.evidence.case.id, fact=fact, weight=round(whole * share * fitting, 4))
 
     def weigh_some(self, facts: Iterable[Fact], share: float = 1.0) -> list[Cause]:
         causes = [self.weigh(fact, share) for fact in facts]
@@ -166,7 +165,7 @@ def shorten(text: str) -> str:
 def is_eagers_alone(row: Comparison) -> bool:
     if row.metric is not Metric.WARM_SPEEDUP or row.reason is not Reason.LEADER_STANDS:
         return False
-    eager = next((fact.numbers["change"] for fact in row.remarks if fact.code is Code.EAGER_CHANGED), 0.0)
+    changes = [fact.numbers["change"] for fact in row.remarks if fact.code is Code.EAGER_CHANGED]
     fall = row.change.centre if row.change else 0.0
     limit = row.threshold.relative if row.threshold else 0.0
-    return eager < 0 and fall > limit and -math.log1p(eager) >= SHARED_SHARE * math.log1p(fall)
+    return fall > limit and any(-math.log1p(eager) >= SHARED_SHARE * math.log1p(fall) for eager in changes)

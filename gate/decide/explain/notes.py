@@ -205,8 +205,10 @@ def _note_age(used: Sequence[Baseline], policy: Policy) -> list[Fact]:
     days = [parse_day(baseline.provenance.created) for baseline in used]
     ages = [(today - day).days for day in days if today and day]
     old = [age for age in ages if age > OLD_BASELINE_DAYS]
-    numbers = {"baselines": len(old), "days": OLD_BASELINE_DAYS, "oldest": max(old, default=0)}
-    return [Fact(code=Code.BASELINES_OLD, numbers=numbers)] if old else []
+    if not old:
+        return []
+    numbers = {"baselines": len(old), "days": OLD_BASELINE_DAYS, "oldest": max(old)}
+    return [Fact(code=Code.BASELINES_OLD, numbers=numbers)]
 
 
 def parse_day(text: str) -> date | None:

@@ -132,6 +132,21 @@ def test_a_change_that_stays_without_all_defaults_has_no_such_cause() -> None:
     assert note.numbers["stays"] == 1.0
 
 
+@pytest.mark.parametrize(
+    ("left", "named"),
+    [((0.15, 0.1), 0.15), ((0.1, 0.15), 0.15), ((0.16, 0.1), None), ((0.1, 0.16), None)],
+)
+def test_a_default_undoes_half_of_the_change_each_time(
+    left: tuple[float, float], named: float | None
+) -> None:
+    """Of 30 %, in both pairs; the pair with more of it left counts. Without a base there is no default."""
+    first = Probe(case_id="a/x", metric=Metric.COMPILED_LATENCY, change=0.3, options=OPTIONS[:1])
+    probed = replace(make_measured(), probes=tuple(replace(first, left=rest) for rest in left))
+    fact = find_default(probed)
+    assert (fact.numbers["left"] if fact else None) == named
+    assert find_default(replace(probed, base=None)) is None
+
+
 @pytest.mark.parametrize(("together", "named"), [(2, 2), (4, 3)])
 def test_defaults_that_act_together_are_named(together: int, named: int) -> None:
     """If neither half removes the change, the cause is all of them: three are named, the rest is counted."""
@@ -364,17 +379,20 @@ def test_what_can_be_set_back_is_a_plain_value_that_both_have() -> None:
 
 
 def test_defaults_that_changed_are_listed_before_options_that_one_release_lacks() -> None:
-    """Changed defaults come before a new option, although its name sorts first."""
+    """Changed defaults come before new options, although their names sort first, and those that are gone."""
     run = make_measured()
     assert run.base is not None
-    sides = {"dynamo.a": ("", "true"), "dynamo.b": ("1", ""), "inductor.c": ("4", "8")}
+    gone, new = {"dynamo.b": ("1", "")}, {"dynamo.a": ("", "true"), "dynamo.d": ("", "5")}
+    sides = {**gone, **new, "inductor.c": ("4", "8")}
     (note,) = note_defaults(replace(run, base=replace(run.base, defaults=sides)))
     assert note.names == {
         "inductor.c": ("4", "8"),
         "dynamo.a": ("none", "true"),
+        "dynamo.d": ("none", "5"),
         "dynamo.b": ("1", "none"),
     }
+    assert [*note.names] == ["inductor.c", "dynamo.a", "dynamo.d", "dynamo.b"]
     assert write_note(note) == (
-        "3 options of torch.compile are not as in the old release (1 with another default, 1 new, 1 gone): "
-        "inductor.c 4 -> 8, dynamo.a none -> true, dynamo.b 1 -> none."
+        "4 options of torch.compile are not as in the old release (1 with another default, 2 new, 1 gone): "
+        "inductor.c 4 -> 8, dynamo.a none -> true, dynamo.d none -> 5, dynamo.b 1 -> none."
     )

@@ -4,14 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from gate.decide.evidence.gather import Evidence, Stored
+from gate.decide.explain.inquiry import Inquiry
+from gate.decide.judge.machine import Machine
 from gate.decide.judge.screening import Screening
 from gate.decide.side_by_side import confirm_screening
 from gate.decide.suspects import list_suspects
 from gate.decide.verdict import conclude_verdict, screen_run
-from gate.records.cases import Metric
-from gate.records.run import Baseline, CaseFailure, FailureKind
-from gate.records.verdict import Verdict
-from tests.make import POLICY, PairedCase, Values, make_baseline, make_failure, pair_up
+from gate.records.cases import Case, Metric, Threshold
+from gate.records.run import Baseline, CaseFailure, FailureKind, Provenance, Trial
+from gate.records.verdict import Comparison, Verdict
+from tests.hosts import CPU_HOST
+from tests.make import POLICY, PairedCase, Values, make_baseline, make_change, make_failure, make_row, pair_up
 
 LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
 COLD, WARM, BREAKS = Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME, Metric.GRAPH_BREAKS
@@ -25,6 +29,13 @@ def scale(value: float, factors: Sequence[float] = NINE) -> tuple[float, ...]:
     return tuple(value * factor for factor in factors)
 
 
+STORED_NOTHING: Mapping[str, Any] = {
+    "case_id": CASE,
+    "definition": "d1",
+    "environment": CPU_HOST,
+    "provenance": Provenance(),
+    "trials": {},
+}
 STORED_TIMES = {metric: scale(value) for metric, value in STORED.items()}
 STORED_CASE = make_baseline(CASE, {**STORED_TIMES, SPEEDUP: (2.0,) * 9})
 
@@ -58,3 +69,34 @@ def confirm(alone: Values, **given: Any) -> Verdict:
     screened = screen_run(run, baselines, rules)
     screening = confirm_screening(screened, run, rules, list_suspects(screened))
     return conclude_verdict(run, screening, rules)
+
+
+def inquire(
+    *rows: Comparison,
+    machine: Machine | None = None,
+    before: Mapping[str, Any] | None = None,
+    trials: Sequence[Mapping[str, Any]] = (),
+) -> Inquiry:
+    """About a case in which all of these moved; ``before``: what its baseline holds, where one is stored."""
+    stored = [Baseline(**{**STORED_NOTHING, **fields}) for fields in ([] if before is None else [before])]
+    evidence = Evidence(
+        case=Case(id=CASE, model="mlp"),
+        trials=tuple(Trial(case_id=CASE, index=index, **fields) for index, fields in enumerate(trials)),
+        failures=(),
+        values={},
+        stored=tuple(
+            Stored(baseline=side, same_host=True, same_stack=True, same_codegen=True, same_definition=True)
+            for side in stored
+        ),
+    )
+    moved = frozenset(row.metric for row in rows)
+    return Inquiry(
+        evidence=evidence, comparisons=rows, moved=moved, machine=machine or Machine(), environment=CPU_HOST
+    )
+
+
+def make_moved(metric: Metric, times: float, **fields: Any) -> Comparison:
+    """A row so many times beyond its threshold of 10 %."""
+    threshold = Threshold(relative=0.1, absolute=0.0)
+    change, case_id = make_change(0.1 * times), fields.pop("case_id", CASE)
+    return make_row(case_id, metric, change=change, threshold=threshold, **fields)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gate.decide.evidence.functions import keep_changed, list_shown
-from gate.decide.explain.compiler_functions import follow_growth
+from gate.decide.explain.compiler_functions import find_functions, follow_growth
 from gate.decide.side_by_side import decide_side_by_side
 from gate.records.cases import Metric
 from gate.records.codes import Code
@@ -15,6 +15,8 @@ from gate.records.run import Called, Run, Trial
 from gate.report.explain import get_case, render_explanation
 from gate.report.pages import render_verdict_page
 from tests.make import POLICY, make_pair, make_run
+
+from .one_case import inquire
 
 BEFORE = {
     "step": Called(calls=1, within=1000),
@@ -87,11 +89,36 @@ def test_the_cause_names_the_function_and_its_callers() -> None:
     assert fact.names == {"function": ("write",), "callers": ("emit", "lower", "step")}
 
 
-def test_a_function_that_is_called_more_often_is_where_it_comes_from() -> None:
+@pytest.mark.parametrize(("calls", "rest"), [(16, ()), (15, ("write",)), (11, ("write",)), (9, ("write",))])
+def test_a_function_that_is_called_more_often_is_where_it_comes_from(
+    calls: int, rest: tuple[str, ...]
+) -> None:
     """Six calls more of 30 each are 180, and 60 % of the 300 that were added: the search stops there."""
     after = grow(write=300)
-    after["emit"] = replace(after["emit"], calls=16)
-    assert follow_growth(BEFORE, after) == ("step", "lower", "emit")
+    after["emit"] = replace(after["emit"], calls=calls)
+    assert follow_growth(BEFORE, after) == ("step", "lower", "emit", *rest)
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "share", "weight"),
+    [(500, 500, 1.0, 0.615), (500, 400, 0.8, 0.492), (500, 600, 1.0, 0.615), (21, 21, 1.0, 0.615)],
+)
+def test_a_function_weighs_as_much_of_the_added_calls_as_are_within_it(
+    outer: int, inner: int, share: float, weight: float
+) -> None:
+    """All at most; of at most 2 % more calls there is no cause."""
+    sides: list[dict[str, Called]] = [
+        {name: Called(calls=1, within=within) for name, within in side.items()}
+        for side in ({"step": 1000, "emit": 100}, {"step": 1000 + outer, "emit": 100 + inner})
+    ]
+    stored = {"trials": {Metric.COMPILE_CALLS: (1000.0,)}, "functions": sides[0]}
+    (cause,) = find_functions(inquire(before=stored, trials=[{"functions": sides[1]}]))
+    assert (cause.weight, cause.fact.numbers) == (
+        weight,
+        {"share": share, "before": 100, "after": 100 + inner},
+    )
+    same = {**sides[1], "step": Called(calls=1, within=1020)}
+    assert find_functions(inquire(before=stored, trials=[{"functions": same}])) == []
 
 
 def test_a_pair_keeps_what_differs_and_the_outermost_function() -> None:

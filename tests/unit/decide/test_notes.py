@@ -1,212 +1,388 @@
-"""What limits how far a verdict can be trusted, note by note."""
+"""What limits how far a verdict can be trusted, from its rows and rules."""
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from gate.decide.evidence.gather import Evidence, Stored
 from gate.decide.explain.notes import (
     list_notes,
+    list_notes_of_rows,
     list_notes_of_run,
     note_acquitted,
+    note_difference,
     note_gone,
-    note_idle,
     note_machine,
-    note_shard,
     note_unchanged_speedup,
-    parse_day,
 )
-from gate.devices import TARGET_KIND
+from gate.decide.judge.machine import Machine
+from gate.decide.judge.screening import BaseFindings, Screening
 from gate.records.cases import Acceptance, Case, DType, Metric, Policy
 from gate.records.codes import Code
 from gate.records.facts import Fact
-from gate.records.run import BASE_ARM, Baseline, Provenance, Run, Shard
-from gate.records.verdict import Comparison, Estimate, MachineShift, Reason, Status
+from gate.records.run import Provenance, Run, Shard
+from gate.records.verdict import Change, Comparison, Estimate, MachineShift, Reason, Status
 from tests.hosts import CPU_HOST
 from tests.make import TODAY, make_acceptance, make_baseline, make_change, make_failure, make_row, make_run
 
-LATENCY, DRIFT, BREAKS = Metric.COMPILED_LATENCY, Metric.DRIFT, Metric.GRAPH_BREAKS
-CASE = Case(id="a/x", model="a", factory="m:f", definition="d1")
-RUN = replace(make_run(), cases=(CASE,), finished=True)
-POLICY = Policy(thresholds={}, today=TODAY)
+LATENCY, DRIFT, COLD = Metric.COMPILED_LATENCY, Metric.DRIFT, Metric.COLD_COMPILE_TIME
+NOTHING_STORED: Mapping[str, Any] = {"status": Status.NEW, "reason": Reason.NO_BASELINE}
 
 
-def note(
-    *rows: Comparison, run: Run = RUN, used: tuple[Baseline, ...] = (), policy: Policy = POLICY, **more: bool
-) -> tuple[Fact, ...]:
-    return list_notes(run, rows, used, policy, **more)
+def list_of(code: Code, *rows: Comparison, **given: Any) -> list[Fact]:
+    """The notes of a code on these rows; ``given``: the run, baselines or rules, else those of nothing."""
+    cases = tuple(Case(id=name, model="m") for name in dict.fromkeys(row.case_id for row in rows))
+    run, used = given.pop("run", make_run(cases=cases)), given.pop("used", ())
+    rules = given.pop("rules", Policy(thresholds={}, today=TODAY))
+    return [note for note in list_notes(run, rows, used, rules, **given) if note.code is code]
 
 
-def make_dated(day: str) -> Baseline:
-    return make_baseline("a/x", {}, provenance=Provenance(created=day))
-
-
-@pytest.mark.parametrize(
-    ("created", "expected"),
-    [
-        (["2026-01-30T10:00:00Z"], []),
-        (["2026-01-29T10:00:00Z"], [{"baselines": 1, "days": 30, "oldest": 31}]),
-        (["2026-02-28", "2026-01-20", "2026-01-10"], [{"baselines": 2, "days": 30, "oldest": 50}]),
-        (["", "long ago"], []),
-    ],
-)
-def test_baselines_of_more_than_thirty_days_are_counted(
-    created: list[str], expected: list[dict[str, int]]
-) -> None:
-    """Of 2026-03-01; the oldest is named, and one without a date is not counted."""
-    used = tuple(map(make_dated, created))
-    assert [fact.numbers for fact in note(used=used) if fact.code is Code.BASELINES_OLD] == expected
-    assert note(used=used, in_pairs=True) == ()
-    assert note(used=used, policy=replace(POLICY, today="")) == ()
-
-
-def test_a_day_is_the_first_ten_characters() -> None:
-    """Of an ISO 8601 time; what is none has no day."""
-    assert str(parse_day("2026-03-01T23:59:59Z")) == "2026-03-01"
-    assert parse_day("yesterday") is None
-
-
-def test_a_run_that_was_stopped_or_lost_its_base_is_noted() -> None:
-    """A case of which base and head failed counts for the base once."""
-    failures = tuple(make_failure(case, arm=arm) for case in ("a/x", "a/x") for arm in (BASE_ARM, "head"))
-    facts = note(run=replace(RUN, finished=False, failures=(*failures, make_failure("a/y", arm="head"))))
-    assert [fact.code for fact in facts] == [Code.STOPPED, Code.BASE_CASES_FAILED]
-    assert (facts[1].numbers, facts[1].cases) == ({"cases": 1}, ("a/x",))
+def estimate(centre: float) -> Estimate:
+    return Estimate(centre=centre, low=None, high=None, noise=None, n=1)
 
 
 @pytest.mark.parametrize(
     ("fields", "is_noted"),
     [
         ({}, True),
-        ({"status": Status.UNCHANGED}, False),
-        ({"pairs": 2}, False),
-        ({"decides": False}, False),
-        ({"metric": BREAKS}, False),
-        ({"status": Status.INCONCLUSIVE, "reason": Reason.UNPAIRED}, True),
+        ({"change": None}, False),
+        ({"status": Status.ACCEPTED}, False),
+        ({"status": Status.INCONCLUSIVE, "found": Reason.BEYOND_BAR, "pairs": 1}, True),
+        ({"status": Status.INCONCLUSIVE, "found": Reason.BEYOND_BAR, "pairs": 0}, False),
+        ({"status": Status.INCONCLUSIVE, "found": Reason.BELOW_THRESHOLD, "pairs": 1}, False),
+        ({"status": Status.INCONCLUSIVE, "found": None, "pairs": 1}, False),
+        ({"status": Status.IMPROVED, "found": Reason.BEYOND_BAR, "pairs": 1}, False),
     ],
 )
-def test_a_time_that_only_stored_values_convict_is_noted(fields: dict[str, Any], *, is_noted: bool) -> None:
-    """Or that no pair had time for; where all was compared in pairs, neither is."""
-    row = replace(make_row("a/x", LATENCY), **fields)
-    codes = [fact.code for fact in note(row, row)]
-    assert (Code.STORED_ONLY in codes) == is_noted
-    assert Code.STORED_ONLY not in [fact.code for fact in note(row, in_pairs=True)]
+def test_an_acceptance_that_does_not_reach_is_noted(fields: dict[str, Any], *, is_noted: bool) -> None:
+    """It is exceeded by a regression, and by what is open only because of the stored baseline."""
+    row = make_row("mlp/x", LATENCY, **{"change": make_change(0.2), **fields})
+    entry = make_acceptance(LATENCY, 0.1)
+    rules = Policy(thresholds={}, acceptances=(entry,), today=TODAY)
+    notes = list_of(Code.ACCEPTANCE_EXCEEDED, row, rules=rules)
+    expected = Fact(
+        code=Code.ACCEPTANCE_EXCEEDED,
+        numbers={"allowance": 0.1},
+        cases=("mlp/x",),
+        metrics=(LATENCY,),
+        names={"author": ("ada",), "expires": (TODAY,)},
+    )
+    assert notes == ([expected] if is_noted else [])
 
 
 @pytest.mark.parametrize(
-    ("drift", "fields", "numbers"),
+    "entry",
     [
-        (1.0, {}, None),
-        (1.01, {}, {"drift": 1.01, "limit": 1.0}),
-        (1.01, {"pairs": 2}, {"drift": 1.01, "limit": 1.0, "in_pairs": 1}),
-        (1.01, {"status": Status.REGRESSED}, None),
-        (1.01, {"metric": LATENCY}, None),
+        make_acceptance(COLD, 0.1),
+        make_acceptance(LATENCY, 0.1, case="vit/*"),
+        make_acceptance(LATENCY, 0.1, expires="2026-02-28"),
     ],
+    ids=["another metric", "another case", "expired"],
 )
-def test_a_drift_above_its_limit_that_did_not_regress_is_noted(
-    drift: float, fields: dict[str, Any], numbers: dict[str, float] | None
-) -> None:
-    """It was as large before; one that regressed is reported as that."""
-    candidate = Estimate(centre=drift, low=None, high=None, noise=None, n=1)
-    row = replace(make_row("a/x", DRIFT, Status.UNCHANGED), candidate=candidate, **fields)
-    noted = [fact.numbers for fact in note(row) if fact.code is Code.DRIFT_ABOVE]
-    assert noted == ([numbers] if numbers else [])
-    half = replace(RUN, cases=(replace(CASE, dtype=DType.FLOAT16),))
-    assert Code.DRIFT_ABOVE not in [fact.code for fact in note(row, run=half)]
-
-
-def lack(**fields: Any) -> Acceptance:
-    return replace(make_acceptance(LATENCY, 0.0, commit="c1", **fields), case="a/x", metric=None)
-
-
-def test_the_acceptance_of_a_lack_that_ends_first_is_named() -> None:
-    """All of them must still count; one alone that is not in force has expired."""
-    row = make_row("a/x", LATENCY, Status.NOT_COMPARABLE, reason=Reason.NO_BASELINE)
-    both = (lack(expires="2026-03-09"), lack(expires="2026-03-05"), lack(expires="2026-02-28"))
-
-    def find(*entries: Acceptance, rows: tuple[Comparison, ...] = (row,)) -> list[tuple[Code, str]]:
-        facts = note(*rows, policy=replace(POLICY, acceptances=entries, commits=("c1",)))
-        return [(fact.code, fact.name("expires")) for fact in facts if fact.code.name.startswith("LACK")]
-
-    assert find(*both) == [(Code.LACK_ACCEPTED, "2026-03-05")]
-    assert find(*both[2:]) == [(Code.LACK_EXPIRED, "2026-02-28")]
-    assert find(replace(both[0], case="a/y")) == [(Code.LACK_UNACCEPTED, "")]
-    judged = make_row("a/x", BREAKS, Status.UNCHANGED)
-    assert find(*both, rows=(judged, row)) == [(Code.LACK_ACCEPTED, "2026-03-05")]
-    assert find(*both, rows=(judged,)) == []
-
-
-def test_what_is_not_compared_is_noted_by_reason() -> None:
-    """With its metrics in the order of all metrics; in pairs the words are the base's."""
-    fields: dict[str, Any] = {"status": Status.NOT_COMPARABLE, "reason": Reason.NO_BASELINE}
-    rows = [
-        replace(make_row(case, metric), **fields) for case in ("a/x", "a/y") for metric in (BREAKS, LATENCY)
-    ]
-    others = [make_row("a/x", DRIFT, Status.UNCHANGED), replace(rows[0], decides=False, case_id="a/z")]
-    for in_pairs, code in ((False, Code.NO_BASELINE), (True, Code.BASE_LACKS_CASES)):
-        (fact,) = note(*rows, *others, in_pairs=in_pairs)
-        assert (fact.code, fact.numbers, fact.metrics) == (code, {"cases": 2}, (LATENCY, BREAKS))
+def test_an_acceptance_of_something_else_is_not_exceeded(entry: Acceptance) -> None:
+    """Only one in force, of the metric and the case that got worse."""
+    rules = Policy(thresholds={}, acceptances=(entry,), today=TODAY)
+    row = make_row("mlp/x", LATENCY, change=make_change(0.2))
+    assert list_of(Code.ACCEPTANCE_EXCEEDED, row, rules=rules) == []
 
 
 @pytest.mark.parametrize(
-    ("shift", "judged", "numbers"),
+    ("allowance", "since", "stored"),
+    [(0.2, 0.3, 0.3), (0.19, 0.3, None), (0.3, 0.3, None), (0.29, 0.3, 0.3), (0.31, 0.3, None)],
+)
+def test_an_allowance_that_only_the_change_from_stored_exceeds_says_so(
+    allowance: float, since: float, stored: float | None
+) -> None:
+    """Pairs show 20 %, which it covers, and from the stored baseline it is 30 %."""
+    remark = Fact(code=Code.SINCE_STORED, numbers={"change": since, "low": 0.25})
+    row = make_row("mlp/x", LATENCY, change=make_change(0.2), pairs=6, remarks=(remark,))
+    rules = Policy(thresholds={}, acceptances=(make_acceptance(LATENCY, allowance),), today=TODAY)
+    (note,) = list_of(Code.ACCEPTANCE_EXCEEDED, row, rules=rules)
+    assert note.numbers.get("stored") == stored
+
+
+def accept_lack(expires: str, case: str = "*", commit: str = "c1") -> Acceptance:
+    """An acceptance of missing baselines."""
+    return Acceptance(case=case, reason="first.", author=f"by {expires}", expires=expires, commit=commit)
+
+
+@pytest.mark.parametrize(
+    ("acceptances", "code", "name"),
     [
-        (MachineShift(canary=0.1), True, {"canary": 0.1}),
-        (MachineShift(canary=0.1), False, None),
-        (MachineShift(), True, None),
-        (MachineShift(canary=0.001, suite=-0.2), True, {"canary": 0.001, "suite": -0.2}),
+        ([], None, ""),
+        ([make_acceptance(LATENCY, 0.1)], None, ""),
+        ([accept_lack("2026-03-05", "mlp/x")], Code.LACK_ACCEPTED, "2026-03-05"),
+        (
+            [accept_lack("2026-03-09", "mlp/x"), accept_lack("2026-03-05"), accept_lack("2026-03-07")],
+            Code.LACK_ACCEPTED,
+            "2026-03-05",
+        ),
+        (
+            [accept_lack("2026-02-01"), accept_lack("2026-03-07", "mlp/x")],
+            Code.LACK_ACCEPTED,
+            "2026-03-07",
+        ),
+        ([accept_lack("2026-02-28"), accept_lack("2026-02-27")], Code.LACK_EXPIRED, "2026-02-28"),
+        ([accept_lack("2026-03-05", "vit/x"), accept_lack("2026-02-27")], Code.LACK_UNACCEPTED, ""),
+    ],
+    ids=["none", "of a metric", "in force", "the first to expire", "one expired", "all expired", "another"],
+)
+def test_accepted_missing_baselines_are_noted_with_what_ends_first(
+    acceptances: list[Acceptance], code: Code | None, name: str
+) -> None:
+    """One case has nothing stored and another has: the acceptance still counts, has expired or is not its."""
+    rows = (make_row("mlp/x", LATENCY, **NOTHING_STORED), make_row("vit/y", LATENCY, Status.UNCHANGED))
+    rules = Policy(thresholds={}, acceptances=tuple(acceptances), commits=("c1",), today=TODAY)
+    codes = (Code.LACK_ACCEPTED, Code.LACK_EXPIRED, Code.LACK_UNACCEPTED)
+    notes = [note for lack in codes for note in list_of(lack, *rows, rules=rules)]
+    assert [(note.code, note.name("expires")) for note in notes] == ([(code, name)] if code else [])
+    assert [note.cases for note in notes] == [("mlp/x",) if code is Code.LACK_UNACCEPTED else ()] * len(notes)
+
+
+def test_no_missing_baseline_needs_no_word_of_its_acceptance() -> None:
+    """Also where nothing decides."""
+    rules = Policy(thresholds={}, acceptances=(accept_lack("2026-03-05"),), commits=("c1",), today=TODAY)
+    rows = (make_row("a", LATENCY, Status.UNCHANGED), make_row("b", LATENCY, **NOTHING_STORED, decides=False))
+    assert list_of(Code.LACK_ACCEPTED, *rows, rules=rules) == []
+    assert list_of(Code.LACK_UNACCEPTED, *rows, rules=rules) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "numbers"),
+    [
+        ({}, {"drift": 1.2, "limit": 1.0}),
+        ({"pairs": 1}, {"drift": 1.2, "limit": 1.0, "in_pairs": 1}),
+        ({"candidate": estimate(1.0)}, None),
+        ({"candidate": None}, None),
+        ({"status": Status.REGRESSED}, None),
+        ({"metric": LATENCY}, None),
+        ({"case_id": "half"}, None),
+        ({"case_id": "half", "candidate": estimate(1.6)}, {"drift": 1.6, "limit": 1.58}),
     ],
 )
-def test_a_machine_of_another_speed_is_noted_where_something_was_judged(
-    shift: MachineShift, judged: bool, numbers: dict[str, float] | None
+def test_drift_above_its_limit_is_noted_where_it_did_not_regress(
+    fields: dict[str, Any], numbers: dict[str, float] | None
 ) -> None:
-    """With both of its shifts, as soon as one is notable."""
-    assert [fact.numbers for fact in note_machine(shift, judged)] == ([numbers] if numbers else [])
+    """The limit is 1 of float32 and 1.58 of half precision."""
+    run = make_run(cases=(Case(id="a", model="m"), Case(id="half", model="m", dtype=DType.BFLOAT16)))
+    row = replace(make_row("a", DRIFT, Status.UNCHANGED, candidate=estimate(1.2)), **fields)
+    notes = list_of(Code.DRIFT_ABOVE, row, run=run)
+    assert [note.numbers for note in notes] == ([pytest.approx(numbers, abs=0.01)] if numbers else [])
+    assert [(note.cases, note.metrics) for note in notes] == [((row.case_id,), (DRIFT,))] * len(notes)
 
 
-def test_what_a_pass_does_not_cover_is_noted() -> None:
-    """Cases of the base that are gone, once each, and the other shards of a plan."""
-    (gone,) = note_gone(["a/x", "a/y", "a/y"], [CASE])
-    assert (gone.code, gone.cases) == (Code.CASES_GONE, ("a/y",))
-    assert note_gone(["a/x"], [CASE]) == ()
-    (shard,) = note_shard(replace(RUN, shard=Shard(number=1, of=3, cases=5)))
-    assert (shard.numbers, shard.name("shard")) == ({"left": 4, "cases": 5}, "shard 1 of 3")
-    assert note_shard(RUN) == ()
+@pytest.mark.parametrize(
+    ("days", "numbers"),
+    [
+        (("2026-01-30",), None),  # 30 days before today
+        (("2026-01-29",), {"baselines": 1, "days": 30, "oldest": 31}),
+        (
+            ("2026-01-29T23:59:59Z", "2026-01-20", "2026-02-28", "", "yesterday"),
+            {"baselines": 2, "days": 30, "oldest": 40},
+        ),
+        ((), None),
+    ],
+)
+def test_baselines_of_more_than_30_days_are_counted(
+    days: Sequence[str], numbers: dict[str, float] | None
+) -> None:
+    """With the age of the oldest, where a date is known; none are where all is in pairs."""
+    used = [make_baseline("a", {}, provenance=Provenance(created=day)) for day in days]
+    expected = [Fact(code=Code.BASELINES_OLD, numbers=numbers)] if numbers else []
+    assert list_of(Code.BASELINES_OLD, used=used) == expected
+    assert list_of(Code.BASELINES_OLD, used=used, in_pairs=True) == []
+    assert list_of(Code.BASELINES_OLD, used=used, rules=Policy(thresholds={})) == []
 
 
-def test_three_that_pairs_cleared_are_named() -> None:
-    """All are counted."""
-    rows = [make_row(f"a/{number}", LATENCY) for number in range(4)]
-    (fact,) = note_acquitted(rows)
-    assert fact.numbers == {"comparisons": 4}
-    assert (fact.cases, fact.metrics) == (("a/0", "a/1", "a/2"), (LATENCY,) * 3)
-    assert note_acquitted([]) == ()
-
-
-def test_what_a_steady_ratio_may_hide_is_the_most_of_any_case() -> None:
-    """The end of its interval, or what could be seen, whichever is more."""
-    same: dict[str, Any] = {"status": Status.UNCHANGED, "reason": Reason.SAME_WORK}
+@pytest.mark.parametrize(
+    ("reason", "codes"),
+    [
+        (Reason.NO_BASELINE, (Code.NO_BASELINE, Code.BASE_LACKS_CASES)),
+        (Reason.STALE_DEFINITION, (Code.REDEFINED, Code.BASE_DEFINES_CASES_OTHERWISE)),
+        (Reason.NOT_MEASURED, (Code.NOT_RECORDED, Code.BASE_LACKS_METRICS)),
+        (Reason.MEASURED_OTHERWISE, (Code.MEASURED_BEFORE, None)),
+        (Reason.UNPAIRED, (None, Code.BASE_NOT_MEASURED)),
+    ],
+)
+def test_what_had_nothing_to_be_compared_with_is_counted(
+    reason: Reason, codes: tuple[Code | None, Code | None]
+) -> None:
+    """By cases, with the metrics, of what decides; the words depend on which side lacks them."""
     rows = [
-        replace(make_row("a/1", LATENCY), **same, change=make_change(0.1, 0.05, detectable=0.03)),
-        replace(make_row("a/2", LATENCY), **same, change=make_change(0.0, 0.05, detectable=0.12)),
-        replace(make_row("a/3", LATENCY), change=make_change(0.9)),
-        replace(make_row("a/4", Metric.WARM_COMPILE_TIME), **same, change=make_change(0.9)),
+        make_row(case, metric, Status.NOT_COMPARABLE, reason=reason, decides=decides)
+        for case, metric, decides in (
+            ("a", COLD, True),
+            ("a", LATENCY, True),
+            ("b", COLD, True),
+            ("c", DRIFT, False),
+        )
     ]
-    (fact,) = note_unchanged_speedup(rows)
-    assert (fact.numbers, fact.cases) == ({"cases": 2, "hidden": pytest.approx(0.15)}, ("a/1", "a/2"))
-    assert note_unchanged_speedup(rows[2:]) == ()
+    for code, in_pairs in zip(codes, (False, True), strict=True):
+        notes = [] if code is None else list_of(code, *rows, in_pairs=in_pairs)
+        expected = [Fact(code=code, numbers={"cases": 2}, metrics=(LATENCY, COLD))] if code else []
+        assert notes == expected
 
 
-def test_an_acceptance_is_used_if_it_fits_one_case_of_several() -> None:
-    """It need not fit them all."""
-    policy = Policy(thresholds={}, acceptances=(make_acceptance(DRIFT, 1.0, case="a/x"),))
-    assert note_idle(policy, [CASE, replace(CASE, id="b/x")]) == ()
+def test_a_base_that_failed_is_noted_with_its_cases() -> None:
+    """Head's failures are no note."""
+    failures = (make_failure("a", arm="base"), make_failure("a", arm="base", trial=2), make_failure("b"))
+    notes = list_of(Code.BASE_CASES_FAILED, run=make_run(failures=failures))
+    assert notes == [Fact(code=Code.BASE_CASES_FAILED, numbers={"cases": 1}, cases=("a",))]
 
 
-def test_a_run_without_a_device_or_without_times_says_so() -> None:
-    """A target's machine has no device; of a fleet's test only counts are compared."""
-    target = replace(RUN, environment=replace(CPU_HOST, device_kind=TARGET_KIND))
-    assert [fact.code for fact in list_notes_of_run(target, in_pairs=False)] == [Code.NO_DEVICE]
-    counted = replace(RUN, counts_only=True)
-    assert [fact.code for fact in list_notes_of_run(counted, in_pairs=True)] == [Code.COUNTS_ONLY]
-    assert list_notes_of_run(RUN, in_pairs=False) == ()
+def test_a_regression_that_only_stored_baselines_show_is_counted() -> None:
+    """By cases; not where the others are in pairs, nor a counter, which repeats."""
+    rows = [
+        make_row(case, metric, pairs=pairs)
+        for case, metric, pairs in (
+            ("a", LATENCY, 0),
+            ("a", COLD, 0),
+            ("b", LATENCY, 1),
+            ("c", Metric.GRAPH_BREAKS, 0),
+        )
+    ]
+    assert [note.numbers for note in list_of(Code.STORED_ONLY, *rows)] == [{"cases": 1}]
+    assert list_of(Code.STORED_ONLY, *rows, in_pairs=True) == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "is_noted"),
+    [
+        (make_acceptance(LATENCY, 0.1, expires="2026-02-28"), True),
+        (make_acceptance(LATENCY, 0.1, expires=TODAY), False),
+        (make_acceptance(COLD, 0.1, expires="2026-02-28"), False),
+        (make_acceptance(LATENCY, 0.1, expires="2026-02-28", case="b"), False),
+    ],
+)
+def test_an_acceptance_that_expired_is_noted_where_it_would_fit(entry: Acceptance, *, is_noted: bool) -> None:
+    """Yesterday; on its last day it counts."""
+    rules = Policy(thresholds={}, acceptances=(replace(entry, reason="known."),), today=TODAY)
+    rows = (make_row("c", DRIFT), make_row("a", LATENCY))
+    expected = Fact(
+        code=Code.ACCEPTANCE_EXPIRED,
+        metrics=(LATENCY,),
+        names={"pattern": ("*",), "expires": ("2026-02-28",), "reason": ("known",)},
+    )
+    assert list_of(Code.ACCEPTANCE_EXPIRED, *rows, rules=rules) == ([expected] if is_noted else [])
+
+
+@pytest.mark.parametrize(
+    ("machine", "judged", "numbers"),
+    [
+        (MachineShift(canary=0.04), True, {"canary": 0.04}),
+        (MachineShift(canary=0.04), False, None),
+        (MachineShift(canary=0.03), True, None),
+        (MachineShift(suite=-0.031, canary=0.01), True, {"canary": 0.01, "suite": -0.031}),
+    ],
+)
+def test_a_machine_that_moved_by_more_than_3_percent_is_noted(
+    machine: MachineShift, judged: bool, numbers: dict[str, float] | None
+) -> None:
+    """Where something was judged."""
+    expected = (Fact(code=Code.MACHINE_CHANGED, numbers=numbers),) if numbers else ()
+    assert note_machine(machine, judged=judged) == expected
+
+
+def test_cases_that_are_gone_are_named() -> None:
+    """What the base has and the plan has not, in the base's order."""
+    expected = Fact(code=Code.CASES_GONE, numbers={"cases": 2}, cases=("c", "a"))
+    assert note_gone(("c", "b", "a"), [Case(id="b", model="m"), Case(id="d", model="m")]) == (expected,)
+    assert note_gone(("b",), [Case(id="b", model="m")]) == ()
+
+
+def test_a_latency_that_its_ratio_cleared_says_what_may_be_hidden() -> None:
+    """The most that an interval reaches, or that would have been noticed, of both cases."""
+    changes = {"a": Change(centre=0.0, low=-0.1, high=0.04, detectable=0.05), "b": make_change(0.0, 0.07)}
+    rows = [
+        make_row(name, LATENCY, reason=Reason.SAME_WORK, change=change) for name, change in changes.items()
+    ]
+    others = [make_row("c", COLD, reason=Reason.SAME_WORK), make_row("d", LATENCY, change=make_change(0.5))]
+    numbers = {"cases": 2, "hidden": 0.07}
+    expected = Fact(code=Code.UNCHANGED_SPEEDUP, numbers=numbers, cases=("a", "b"))
+    assert note_unchanged_speedup([*rows, *others]) == (expected,)
+    (first,) = note_unchanged_speedup(rows[:1])
+    assert first.numbers == {"cases": 1, "hidden": 0.05}
+    assert note_unchanged_speedup(others) == ()
+
+
+def make_evidence(*stored: tuple[str, bool]) -> Evidence:
+    """Of a case with these stored baselines: their compiler, and whether they are of this host."""
+    matches = tuple(
+        Stored(
+            baseline=make_baseline("a", {}, environment=replace(CPU_HOST, compiler=compiler)),
+            same_host=same_host,
+            same_stack=same_host,
+            same_codegen=same_host,
+            same_definition=True,
+        )
+        for compiler, same_host in stored
+    )
+    return Evidence(case=Case(id="a", model="m"), trials=(), failures=(), values={}, stored=matches)
+
+
+@pytest.mark.parametrize(
+    ("cases", "differences"),
+    [
+        ([], ()),
+        ([[]], ()),
+        ([[(CPU_HOST.compiler, False)]], ()),
+        ([[], [("g++ 9", True)], [("g++ 10", False), ("g++ 8", False)]], ("compiler g++ 10 -> g++ 12.2.0",)),
+        ([[("g++ 9", True), ("g++ 8", False)]], ()),
+        ([[("g++ 10", False)], [("g++ 8", False)]], ("compiler g++ 10 -> g++ 12.2.0",)),
+    ],
+    ids=["no case", "none stored", "no difference", "the nearest", "this host's too", "the first case's"],
+)
+def test_the_nearest_baseline_of_another_host_is_named_by_what_differs(
+    cases: list[list[tuple[str, bool]]], differences: tuple[str, ...]
+) -> None:
+    """Of the first case that has none of this host."""
+    notes = note_difference([make_evidence(*stored) for stored in cases], CPU_HOST)
+    expected = Fact(code=Code.NEAREST_DIFFERS, names={"differences": differences})
+    assert notes == ((expected,) if differences else ())
+
+
+def list_codes_of_rows(run: Run, *statuses: Status, **base: Any) -> list[Code]:
+    """Of the notes on rows of these statuses, on a machine 10 % slower."""
+    machine = Machine(canary=math.log(1.1))
+    findings = BaseFindings(**base)
+    screening = Screening(evidence=(), comparisons=(), machine=machine, places={}, base=findings)
+    rows = [make_row("a", LATENCY, status) for status in statuses]
+    return [note.code for note in list_notes_of_rows(run, screening, rows)]
+
+
+def test_a_machine_is_noted_where_anything_was_judged() -> None:
+    """One row of two is enough."""
+    run = make_run()
+    assert list_codes_of_rows(run, Status.NEW, Status.UNCHANGED) == [Code.MACHINE_CHANGED]
+    assert list_codes_of_rows(run, Status.NEW) == []
+
+
+def test_cases_that_only_the_base_has_are_unknown_in_a_shard() -> None:
+    """Another shard may have them."""
+    run = make_run(cases=(), base=(Case(id="b", model="m"),))
+    assert list_codes_of_rows(run) == [Code.CASES_GONE]
+    assert list_codes_of_rows(replace(run, shard=Shard(number=1, of=2, cases=7))) == []
+    assert list_codes_of_rows(make_run()) == []
+
+
+def test_what_the_base_cleared_is_noted_with_three_examples() -> None:
+    """Comparisons are counted, and cases with the base's program are named."""
+    acquitted = tuple(make_row(name, LATENCY) for name in "abcd")
+    assert list_codes_of_rows(make_run(), acquitted=acquitted, same=("a",)) == [
+        Code.CLEARED,
+        Code.UNCHANGED_SOURCES,
+    ]
+    (note,) = note_acquitted(acquitted)
+    assert (note.numbers, note.cases, note.metrics) == ({"comparisons": 4}, ("a", "b", "c"), (LATENCY,) * 3)
+
+
+@pytest.mark.parametrize("in_pairs", [False, True])
+def test_the_code_of_a_target_is_compared_with_the_base_in_pairs_alone(*, in_pairs: bool) -> None:
+    """A target always has the note that no device measured, and a CPU has neither."""
+    run = make_run(environment=replace(CPU_HOST, device_kind="target"), base=(), counts_only=True)
+    codes = [note.code for note in list_notes_of_run(run, in_pairs=in_pairs)]
+    assert codes == [Code.NO_DEVICE, Code.COUNTS_ONLY, *([Code.CODE_IS_THE_BASES] if in_pairs else [])]
+    assert list_notes_of_run(make_run(base=()), in_pairs=in_pairs) == ()

@@ -32,13 +32,15 @@ def test_a_warning_is_noted_once_with_its_cases() -> None:
 
 
 def test_many_warnings_are_counted() -> None:
-    """Five of seven warnings are noted; a run without any has no note."""
-    run = run_warned(*(("a", f"number {index}") for index in range(7)))
-    assert _describe_warnings(run)[4:] == (
+    """Five of seven warnings are noted, or of six, or all five; a run without any has no note."""
+    runs = [run_warned(*(("a", f"number {index}") for index in range(count))) for count in (7, 6, 5, 0)]
+    assert _describe_warnings(runs[0])[4:] == (
         "a: flops not measured: number 4.",
         "2 more warnings of trials are in run.json.",
     )
-    assert _describe_warnings(run_warned()) == ()
+    (more,) = note_warnings(runs[1])[5:]
+    assert (more.code, more.numbers) == (Code.MORE_WARNINGS, {"warnings": 1})
+    assert note_warnings(runs[2])[5:] == note_warnings(runs[3]) == ()
 
 
 def test_the_warning_of_most_cases_comes_first() -> None:
@@ -77,3 +79,4 @@ def test_a_slow_lane_is_named_by_host() -> None:
     assert (slow.code, slow.name("lane")) == (Code.LANE_SLOW, "GPU-3 on host-3")
     assert slow.numbers["slower"] == pytest.approx(0.4)
     assert note_lanes(replace(run, places={})) == (gone,)
+    assert note_lanes(replace(run, places={"GPU-3": places["GPU-3"]})) == (gone,)  # with none to compare
