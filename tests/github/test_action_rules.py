@@ -2,14 +2,15 @@
 
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 from rule_repository import CONFIG, MODELS, Repo, make_baseline, make_step
 
 from gate.action.rules import open_rule_source
 from gate.errors import GateError, MachineError, UsageError
-from gate.git import MissingContentError
-from gate.project.config import load_config
+from gate.git import MissingContentError, read_git
+from gate.project.config import load_config, make_default_config
 from gate.records.cases import Metric
 from gate.store import rules as rules_module
 
@@ -76,11 +77,21 @@ def test_the_working_tree_is_judged_by_itself_where_there_is_no_base(repo: Repo)
 def test_without_a_configuration_in_the_base_the_heads_holds(repo: Repo) -> None:
     """The change that introduces the gate has nothing else; a note reports it."""
     base = repo.commit(gone="gate.yml")
-    repo.write({"gate.yml": CONFIG})
+    repo.write({"gate.yml": CONFIG, "perf/mine.yml": "version: 1\n"})
 
-    rules = repo.prepare(base)
+    rules, named = repo.prepare(base), repo.prepare(base, config="perf/mine.yml")
 
     assert (rules.is_first, rules.sha, rules.changed) == (True, "", ("sub/gate.yml",))
+    assert (named.is_first, named.sha, named.changed) == (True, "", ("sub/perf/mine.yml",))
+    assert (rules.source, named.source) == (repo.top / "gate.yml", repo.top / "perf" / "mine.yml")
+
+
+def test_without_any_configuration_the_defaults_hold(repo: Repo) -> None:
+    """The gate is named by where its file would lie."""
+    rules = repo.prepare(repo.commit(gone="gate.yml"))
+
+    assert (rules.is_first, rules.sha, rules.changed) == (False, "", ())
+    assert (rules.config, rules.source) == (make_default_config(), repo.top / "gate.yml")
 
 
 def test_a_base_without_baselines_has_none(repo: Repo) -> None:
@@ -296,6 +307,19 @@ def test_a_git_that_does_not_answer_is_not_a_base_without_configuration(
 
     with pytest.raises(error, match=words):
         repo.prepare(base)
+
+
+def test_git_gets_two_minutes_for_the_rules(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large repository on a cold disk is no error."""
+    base, limits = repo.commit(), []
+
+    def record(directory: Path, *arguments: str, limit_s: float) -> bytes:
+        limits.append(limit_s)
+        return read_git(directory, *arguments, limit_s=limit_s)
+
+    monkeypatch.setattr(rules_module, "read_git", record)
+    repo.prepare(base)
+    assert set(limits) == {120.0}
 
 
 def test_names_are_no_patterns(repo: Repo) -> None:
