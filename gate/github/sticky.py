@@ -52,9 +52,9 @@ class Post:
     body: str
     url: str
     marker: Marker
-    title: str = ""  # of an issue
-    is_open: bool = True
-    is_muted: bool = False  # closed as not planned
+    title: str  # of an issue
+    is_open: bool
+    is_muted: bool  # where it is closed: as not planned
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -166,15 +166,14 @@ class StickyComment:
         ours = marker is not None and marker.key == draft.marker.key and "pull_request" not in value
         if not isinstance(number, int) or not isinstance(body, str) or marker is None or not ours:
             return None
-        is_open = value.get("state", "open") == "open"
         return Post(
             id=number,
             body=body,
             url=str(value.get("html_url") or ""),
             marker=marker,
             title=str(value.get("title") or ""),
-            is_open=is_open,
-            is_muted=not is_open and value.get("state_reason") == NOT_PLANNED,
+            is_open=value.get("state") == "open",
+            is_muted=value.get("state_reason") == NOT_PLANNED,
         )
 
 
@@ -199,7 +198,7 @@ def _check_marker(client: GitHubClient, draft: Draft, marker: Marker) -> Marker:
         and (run.head_sha != ours.head_sha or run.started >= ours.started)
         and run.path == draft.workflow
     )
-    return marker if is_true else replace(marker, run_id=0, attempt=0)
+    return marker if is_true else replace(marker, run_id=0)
 
 
 def _choose_oldest(posts: Sequence[Post]) -> Post:

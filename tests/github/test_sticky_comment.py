@@ -88,12 +88,13 @@ FORGED = (
 
 
 @pytest.mark.parametrize("forged", FORGED)
+@pytest.mark.parametrize("run_id", [1, 100])
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_marker_of_a_run_that_is_none(github: FakeGitHub, forged: Marker) -> None:
+def test_marker_of_a_run_that_is_none(github: FakeGitHub, run_id: int, forged: Marker) -> None:
     """A first line that a stranger chose must not silence verdicts for ever."""
     github.state.add_comment(7, f"{render_marker(forged)}\nnews", DEFAULT_AUTHOR)
-    assert write(github.client, make_draft(100)).action is Action.UPDATED
-    assert list_bodies(github) == [make_draft(100).body]
+    assert write(github.client, make_draft(run_id)).action is Action.UPDATED
+    assert list_bodies(github) == [make_draft(run_id).body]
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
@@ -164,6 +165,15 @@ def test_lost_answer(github: FakeGitHub, fault: Fault) -> None:
     github.fail("POST", "/comments$", Fault(**vars(fault)))
     assert write(github.client, make_draft()).action is Action.CREATED
     assert list_bodies(github) == [make_draft().body]
+
+
+def test_a_comment_that_is_not_listed_yet_is_the_one(github: FakeGitHub) -> None:
+    """GitHub's lists lag: what it answers to the creation is used."""
+    github.fail("GET", "/comments$", Fault(status=200, body=b"[]", times=2))
+    written = write(github.client, make_draft())
+    (comment,) = github.state.list_comments(7)
+    assert written == Written(action=Action.CREATED, url=comment["html_url"])
+    assert len(github.list_writes()) == 1
 
 
 def test_lost_twice(github: FakeGitHub) -> None:
