@@ -178,6 +178,22 @@ def test_a_configuration_that_the_change_moves_still_judges_it(
     assert rules.config.thresholds[Metric.COMPILED_LATENCY].relative == 0.05
 
 
+def test_the_nearest_rules_that_a_change_moved_are_found(repo: Repo) -> None:
+    """Of two that it removes, one two directories above and one a directory below."""
+    bar = "thresholds: {{compiled_latency: {{relative: {}}}}}\n"
+    above, below = (f"version: 1\nreference_models: true\n{bar.format(share)}" for share in (0.05, 0.07))
+    (repo.top / "gate.yml").unlink()
+    base = repo.commit({"gate.yml": above, "a/b/c/gate.yml": below})
+    for name in ("gate.yml", "a/b/c/gate.yml"):
+        (repo.top / name).unlink()
+    models = "".join(f"  - {{name: m{index}, factory: 'm.f:ok', cases: [{{}}]}}\n" for index in range(9))
+    repo.commit({"a/b/gate.yml": f"models:\n{models}version: 1\n"})
+
+    rules = repo.prepare(base, config="a/b/gate.yml")
+
+    assert rules.config.thresholds[Metric.COMPILED_LATENCY].relative == 0.07
+
+
 def test_attributes_do_not_hide_rules(repo: Repo) -> None:
     """Files that `.gitattributes` excludes from archives, or rewrites there, are read as they are."""
     attributes = "gate.yml export-ignore\nsub/perf export-ignore\n*.json export-subst\n"

@@ -133,10 +133,9 @@ def test_the_dump_shows_where_each_value_comes_from(tmp_path: Path, monkeypatch:
     """A line of the file, an option, or the default."""
     monkeypatch.chdir(tmp_path)
     write_config(tmp_path, FULL)
-    lines = {
-        line.partition(":")[0].strip(): line.partition("# ")[2]
-        for line in render_config(apply_options(load_config(None), device="cpu")).splitlines()
-    }
+    text = render_config(apply_options(load_config(None), device="cpu"))
+    lines = {line.partition(":")[0].strip(): line.partition("# ")[2] for line in text.splitlines()}
+    assert f"threads: 4{' ' * 34} # gate.yml:3\n" in text
     assert lines["device"] == "--device"
     assert lines["threads"] == "gate.yml:3"
     assert lines["budget_s"] == "default"
@@ -203,6 +202,8 @@ def test_results_may_not_lie_among_baselines(tmp_path: Path, out: str, relation:
         return
     with pytest.raises(FileError, match=f"is {relation} `baselines`") as caught:
         check_places(config)
+    with pytest.raises(FileError):
+        apply_options(config, device="cpu")
     assert (caught.value.file, caught.value.key) == (f"{tmp_path}/gate.yml:3", "out")
 
 

@@ -74,8 +74,19 @@ def test_lists_are_expanded_to_cases(tmp_path: Path) -> None:
 def test_a_users_test_is_a_case(tmp_path: Path) -> None:
     """Its id is the name and "test"."""
     (case,) = load(tmp_path, TESTS)
-    assert (case.id, case.model, case.node) == ("mine/test", "mine", "tests/test_mine.py::test_mine")
-    assert case.factory == ""
+    assert case == Case(
+        id="mine/test",
+        model="mine",
+        factory="",
+        node="tests/test_mine.py::test_mine",
+        pytest_args=(),
+        task=Task.INFERENCE,
+        dtype=DType.FLOAT32,
+        tags=("pr",),
+        expected_s=30.0,
+        gpu_memory_gib=0.0,
+        definition=case.definition,
+    )
 
 
 def test_a_dynamic_model_shows_it_in_its_ids(tmp_path: Path) -> None:

@@ -343,6 +343,23 @@ def test_a_proposal_names_what_moves_the_wrong_way(
     assert metrics == [setback.metric.value for setback in proposal.setbacks]
 
 
+@pytest.mark.parametrize(
+    ("definition", "new", "metrics"),
+    [
+        (1, {"drift": 5.0, "compiled_latency": 0.2}, ["compiled_latency", "drift"]),
+        (2, {"drift": 5.0, "compiled_latency": 0.2}, ["compiled_latency"]),
+        (2, {"compiled_latency": 0.1}, []),
+    ],
+)
+def test_drift_of_another_definition_is_no_setback(
+    definition: int, new: dict[str, float], metrics: list[str]
+) -> None:
+    """Two definitions count other errors; times are compared all the same."""
+    old = replace(make_baseline(drift=1.0, compiled_latency=0.1), drift_definition=definition)
+    (proposal,) = propose_baselines([replace(make_baseline(**new), drift_definition=1)], {OLD: old}, POLICY)
+    assert [setback.metric.value for setback in proposal.setbacks] == metrics
+
+
 def test_what_a_refresh_looks_at_is_better_with_less() -> None:
     """A speedup is computed of latencies, which are looked at instead."""
     decides = {
