@@ -125,7 +125,7 @@ class GitHubClient:
         return f"{self._api_url}/repos/{self.repository}/{path}{query}"
 
     def _call(self, method: str, url: str, body: object = None) -> tuple[Any, Response]:
-        payload = None if body is None else json.dumps(body, ensure_ascii=False).encode()
+        payload = None if body is None else json.dumps(body).encode()
         return self._send(Request(method=method, url=url, payload=payload), _decode_json)
 
     def _send(self, request: Request, decode: Callable[[bytes], T]) -> tuple[T, Response]:

@@ -173,7 +173,7 @@ def _get_pull(client: GitHubClient, context: JobContext, command: CommentCommand
     pull = parse_pull(client.get(f"pulls/{command.number}"))
     if not pull.is_open:
         raise CommandRefusedError("the pull request is closed", "Reopen it, and ask again.")
-    if pull.base_repository != find_value(context.event, "repository.id") or not is_sha(pull.head_sha):
+    if pull.base_repository != find_value(context.event, "repository.id"):
         raise CommandRefusedError("GitHub does not name the pull request's head", "Try again later.")
     return pull
 

@@ -84,7 +84,7 @@ class GitData:
         """
         for path in files:
             _check_path(path, directory)
-        tree, paths = base_tree, sorted(files)
+        tree, paths = base_tree, [*files]
         for start in range(0, len(paths), _FILES_A_TREE):
             entries = [
                 {"path": path, "mode": _FILE, "type": "blob", "content": files[path]}

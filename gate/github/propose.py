@@ -251,7 +251,7 @@ def _make_provenance(run: Run, context: JobContext, request: RefreshRequest) -> 
 def _find_file(listed: Mapping[str, str], directory: PurePosixPath, path: Path) -> str | None:
     """Find the file at ``path`` below the directory, or else the first whose path ends like it."""
     first = str(directory / path.as_posix())
-    moved = (name for name in sorted(listed) if PurePosixPath(name).parts[-len(path.parts) :] == path.parts)
+    moved = (name for name in listed if PurePosixPath(name).parts[-len(path.parts) :] == path.parts)
     return first if first in listed else next(moved, None)
 
 

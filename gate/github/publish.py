@@ -182,7 +182,7 @@ def _write(task: Task, finding: TrustedResult, sticky: StickyComment, name: str)
     settings = task.settings
     marker = make_marker(settings.key, finding.run)
     draft = Draft(
-        workflow=finding.run.path if settings.issue else settings.workflow,
+        workflow=finding.run.path,
         marker=marker,
         title=_make_title(task, finding) if settings.issue else "",
         body=render_body(marker, finding),

@@ -52,9 +52,9 @@ class Post:
     body: str
     url: str
     marker: Marker
-    title: str = ""  # of an issue
-    is_open: bool = True
-    is_muted: bool = False  # closed as not planned, if it is closed
+    title: str  # of an issue
+    is_open: bool
+    is_muted: bool  # where it is closed: as not planned
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -172,7 +172,7 @@ class StickyComment:
             url=find_text(value, "html_url"),
             marker=marker,
             title=find_text(value, "title"),
-            is_open=value.get("state", "open") == "open",
+            is_open=value.get("state") == "open",
             is_muted=value.get("state_reason") == NOT_PLANNED,
         )
 

@@ -190,9 +190,9 @@ def _check_shards(named: Sequence[_Named], *, is_planned: bool) -> None:
 
 def _check_number(runs: Sequence[Run], held: int) -> None:
     """Cases of a missing shard must be MISSING, not absent."""
-    divided = next((run.shard.cases for run in runs if run.shard), 0)
-    if held < divided:
-        what = f"--select names {held} of the {divided} cases that were divided, and a shard is missing"
+    shard = next((run.shard for run in runs if run.shard), None)
+    if shard and held < shard.cases:
+        what = f"--select names {held} of the {shard.cases} cases that were divided, and a shard is missing"
         raise UsageError(what, f"Name them all: --select {runs[0].selection!r}.")
 
 

@@ -229,7 +229,7 @@ def _list_setbacks(new: Baseline, old: Baseline, policy: Policy) -> Iterator[Set
 def _list_worse(new: Baseline, old: Baseline, policy: Policy) -> Iterator[Setback]:
     for metric in Metric:
         spec = SPECS[metric]
-        # A speedup is computed from compiled latency, which is there for itself.
+        # A speedup is computed from compiled latency, which is there for itself; of others less is better.
         decides = spec.role is Role.DECIDES and spec.source is not Source.DERIVED
         is_other = spec.family is Family.LOG2 and new.drift_definition != old.drift_definition
         if not decides or metric not in old.trials or is_other:
@@ -239,9 +239,8 @@ def _list_worse(new: Baseline, old: Baseline, policy: Policy) -> Iterator[Setbac
             yield Setback(case_id=new.case_id, metric=metric, old=before, new=None)
             continue
         after = median(new.trials[metric])
-        worse = before - after if spec.higher_is_better else after - before
         threshold = get_threshold(policy, new.case_id, metric)
-        if worse > max(threshold.relative * abs(before), threshold.absolute):
+        if after - before > max(threshold.relative * before, threshold.absolute):
             yield Setback(case_id=new.case_id, metric=metric, old=before, new=after)
 
 

@@ -34,7 +34,6 @@ _MAX_LINE = 16 * MIB  # bytes: a thousand cases have a twentieth
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")  # that the names of files begin with
 _UNDATED = "history"
 _CREATED = re.compile(rb'"created":"([0-9]{4}-[0-9]{2}-[0-9]{2})')
-_HEAD_BYTES = 200  # it stands before anything that is long
 _METRICS = {metric.value: metric for metric in Metric}
 _SAME_MACHINE = attrgetter("machine", "host", "torch", "driver")
 _FIX = "The line is left out. `trend --compact` removes it."  # never shown: only what is wrong is
@@ -119,7 +118,7 @@ def _append(path: Path, data: bytes) -> None:
             end = file.seek(0, os.SEEK_END)
             if end:
                 file.seek(end - 1)
-                data = data if file.read(1) == b"\n" else b"\n" + data
+                data = data if file.read() == b"\n" else b"\n" + data
             try:
                 left = memoryview(data)
                 while left:
@@ -166,7 +165,7 @@ def _read_usable(
 ) -> Iterator[tuple[HistoryLine, str]]:
     seen: set[str] = set()
     for location, data in _read_lines(files):
-        if (created := _CREATED.search(data, 0, _HEAD_BYTES)) and created[1].decode() < since:
+        if (created := _CREATED.search(data)) and created[1].decode() < since:
             continue
         try:
             plain = _parse(data, location)

@@ -126,7 +126,7 @@ def _take_own(base: BaseTree, asked: AskedRules, own_path: Path | None) -> BaseR
         _load_own(base, asked, own_path)
     config = load_config(asked.config)
     added = (own_path.relative_to(base.top).as_posix(),) if own_path else ()
-    source = own_path or Path.cwd() / (asked.config or DEFAULT_FILE)
+    source = own_path or Path.cwd() / DEFAULT_FILE
     return BaseRules(config=config, cases=load_cases(config), source=source, changed=added, tree=base)
 
 

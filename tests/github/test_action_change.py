@@ -56,6 +56,16 @@ def test_a_change_that_breaks_the_rules_is_refused_itself(
     assert str(repo.directory) not in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["perf/baselines/x.json", "perf/baselines/accepted.yml"])
+def test_a_change_that_brings_broken_rules_is_refused(repo: Repo, name: str) -> None:
+    """Its own run reads neither file, and the next change's would."""
+    base = repo.commit(gone="gate.yml")
+    repo.commit({"gate.yml": CONFIG, name: "x"})
+    error = repo.prepare_in_vain(base)
+    assert error.what.startswith(f"sub/{name}")
+    assert error.fix.endswith("Merged as it is, this would fail the check of every change.")
+
+
 @pytest.mark.parametrize(
     ("files", "message"),
     [

@@ -14,7 +14,7 @@ from gate.action.base_commit import AcceptedFiles, BaseCommit
 from gate.action.inputs import ActionStep
 from gate.action.rules import open_rule_source
 from gate.errors import GateError, MachineError, UsageError
-from gate.git import MissingContentError
+from gate.git import MissingContentError, read_git
 from gate.project.config import load_config, make_default_config
 from gate.records.cases import Metric
 from gate.store import rules as rules_module
@@ -84,11 +84,21 @@ def test_the_working_tree_is_judged_by_itself_where_there_is_no_base(repo: Repo)
 def test_without_a_configuration_in_the_base_the_heads_holds(repo: Repo) -> None:
     """The change that introduces the gate has nothing else; a note reports it."""
     base = repo.commit(gone="gate.yml")
-    repo.write({"gate.yml": CONFIG})
+    repo.write({"gate.yml": CONFIG, "perf/mine.yml": "version: 1\n"})
 
-    rules = repo.prepare(base)
+    rules, named = repo.prepare(base), repo.prepare(base, config="perf/mine.yml")
 
     assert (rules.is_first, rules.sha, rules.changed) == (True, "", ("sub/gate.yml",))
+    assert (named.is_first, named.sha, named.changed) == (True, "", ("sub/perf/mine.yml",))
+    assert (rules.source, named.source) == (repo.top / "gate.yml", repo.top / "perf" / "mine.yml")
+
+
+def test_without_any_configuration_the_defaults_hold(repo: Repo) -> None:
+    """The gate is named by where its file would lie."""
+    rules = repo.prepare(repo.commit(gone="gate.yml"))
+
+    assert (rules.is_first, rules.sha, rules.changed) == (False, "", ())
+    assert (rules.config, rules.source) == (make_default_config(), repo.top / "gate.yml")
 
 
 def test_a_base_without_baselines_has_none(repo: Repo) -> None:
@@ -173,6 +183,22 @@ def test_a_configuration_that_the_change_moves_still_judges_it(
 
     assert (rules.sha, rules.config.commit) == (base, base)
     assert rules.config.thresholds[Metric.COMPILED_LATENCY].relative == 0.05
+
+
+def test_the_nearest_rules_that_a_change_moved_are_found(repo: Repo) -> None:
+    """Of two that it removes, one two directories above and one a directory below."""
+    bar = "thresholds: {{compiled_latency: {{relative: {}}}}}\n"
+    above, below = (f"version: 1\nreference_models: true\n{bar.format(share)}" for share in (0.05, 0.07))
+    (repo.top / "gate.yml").unlink()
+    base = repo.commit({"gate.yml": above, "a/b/c/gate.yml": below})
+    for name in ("gate.yml", "a/b/c/gate.yml"):
+        (repo.top / name).unlink()
+    models = "".join(f"  - {{name: m{index}, factory: 'm.f:ok', cases: [{{}}]}}\n" for index in range(9))
+    repo.commit({"a/b/gate.yml": f"models:\n{models}version: 1\n"})
+
+    rules = repo.prepare(base, config="a/b/gate.yml")
+
+    assert rules.config.thresholds[Metric.COMPILED_LATENCY].relative == 0.07
 
 
 def test_attributes_do_not_hide_rules(repo: Repo) -> None:
@@ -304,6 +330,19 @@ def test_a_git_that_does_not_answer_is_not_a_base_without_configuration(
 
     with pytest.raises(error, match=words):
         repo.prepare(base)
+
+
+def test_git_gets_two_minutes_for_the_rules(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large repository on a cold disk is no error."""
+    base, limits = repo.commit(), []
+
+    def record(directory: Path, *arguments: str, limit_s: float) -> bytes:
+        limits.append(limit_s)
+        return read_git(directory, *arguments, limit_s=limit_s)
+
+    monkeypatch.setattr(rules_module, "read_git", record)
+    repo.prepare(base)
+    assert set(limits) == {120.0}
 
 
 def test_names_are_no_patterns(repo: Repo) -> None:

@@ -1,11 +1,13 @@
 """Artifacts that anybody could have written are refused, or stripped of everything unknown."""
 
+import json
 import time
 import tracemalloc
 import zipfile
 from dataclasses import replace
 
 import pytest
+from fake.faults import Fault
 from fake.server import FakeGitHub
 from hostile_archives import ARCHIVES, HONEST, INJECTED, make_edited, make_with, put
 from hypothesis import given, settings
@@ -29,7 +31,8 @@ from gate.errors import UsageError
 from gate.files.codec import SHOWN
 from gate.files.invalid import MAX_INTEGER
 from gate.github.client import GitHubClient
-from gate.github.finding import MAX_VERDICT_ARCHIVE_BYTES, fetch_verdict, get_artifact
+from gate.github.finding import MAX_VERDICT_ARCHIVE_BYTES, fetch_run, fetch_verdict, get_artifact
+from gate.github.transport import GitHubError
 from gate.publish import results, submitted
 from gate.publish.body import make_marker, render_body
 from gate.publish.shown import SHOWN_FILE, make_shown
@@ -278,7 +281,7 @@ def test_fetch(github: FakeGitHub) -> None:
         ({"name": "other"}, Refusal.NO_ARTIFACT),
         ({"expired": True}, Refusal.EXPIRED),
         ({"created_at": "2026-10-31T00:00:00Z"}, Refusal.OLD_ATTEMPT),
-        ({"size_in_bytes": MAX_VERDICT_ARCHIVE_BYTES + 1}, Refusal.TOO_LARGE),
+        ({"size_in_bytes": 16 * MIB + 1}, Refusal.TOO_LARGE),
     ],
 )
 def test_refused_unread(github: FakeGitHub, fields: dict[str, object], refusal: Refusal) -> None:
@@ -291,6 +294,47 @@ def test_refused_unread(github: FakeGitHub, fields: dict[str, object], refusal: 
         fetch(github.client)
     assert caught.value.refusal is refusal
     assert len(github.requests) == 1
+
+
+def test_finding_takes_an_artifact_of_16_mebibytes(github: FakeGitHub) -> None:
+    """Logs and reports may lie next to the verdict."""
+    github.state.add_run(RUN.id, SHA)
+    artifact = github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_passing()))
+    artifact["size_in_bytes"] = 16 * MIB
+    assert fetch(github.client) == make_shown(make_passing())
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_there"),
+    [({}, True), ({"id": "5"}, False), ({"size_in_bytes": None}, False), ({"name": "other"}, False)],
+)
+def test_finding_an_artifact_needs_its_name_id_and_size(
+    github: FakeGitHub, fields: dict[str, object], is_there: bool
+) -> None:
+    """One that GitHub does not describe is none."""
+    github.state.add_run(RUN.id, SHA)
+    made = github.state.add_artifact(RUN.id, "compile-gate", b"x")
+    body = json.dumps({"total_count": 1, "artifacts": [made | fields]}).encode()
+    github.fail("GET", "/artifacts$", Fault(status=200, body=body))
+    if is_there:
+        found = get_artifact(github.client, RUN.id, "compile-gate")
+        assert (found.id, found.size_bytes, found.is_expired) == (made["id"], 1, False)
+        return
+    with pytest.raises(RefusedError) as caught:
+        get_artifact(github.client, RUN.id, "compile-gate")
+    assert caught.value.refusal is Refusal.NO_ARTIFACT
+
+
+@pytest.mark.parametrize("size", [16 * MIB, 16 * MIB + 1])
+def test_finding_fetches_a_run_of_16_mebibytes(github: FakeGitHub, size: int) -> None:
+    """A larger archive is not read, and one that holds no run is an error of the job's."""
+    github.state.add_run(RUN.id, SHA)
+    github.state.add_artifact(RUN.id, "compile-gate-run", b"x" * size)
+    error = UsageError if size == 16 * MIB else GitHubError
+    with pytest.raises(error):
+        fetch_run(github.client, RUN.id, "compile-gate-run")
+    with pytest.raises(UsageError, match="there is no artifact other in run 100"):
+        fetch_run(github.client, RUN.id, "other")
 
 
 def test_earlier_artifact_of_success(github: FakeGitHub) -> None:

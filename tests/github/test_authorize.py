@@ -13,7 +13,7 @@ from refreshes import make_context
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
 from gate.github.comment_command import authorize as authorize_command
-from gate.github.comment_command import describe_protection, make_outputs
+from gate.github.comment_command import describe_protection, find_command, make_outputs
 from gate.github.transport import GitHubError
 from gate.publish.comment_commands import (
     ACCEPT_COMMAND,
@@ -108,6 +108,7 @@ def test_a_forks_code_is_not_measured(ready: FakeGitHub) -> None:
         (lambda body: make_comment(body) | {"issue": {"number": 8, "pull_request": {}}}, "is closed"),
         *((lambda body, kind=kind: make_comment(body, kind=kind), "by a person") for kind in ("Bot", "")),
         (lambda body: make_comment(body, "eve"), "needs the right to write"),
+        (lambda body: make_comment(body) | {"repository": {"id": 4711}}, "does not name"),
     ],
 )
 def test_a_refusal_names_its_reason(
@@ -118,6 +119,33 @@ def test_a_refusal_names_its_reason(
 
     with pytest.raises(CommandRefusedError, match=words):
         authorize(ready.client, comment(body))
+
+
+def test_a_comment_command_gets_a_pull_of_this_repository_alone(ready: FakeGitHub) -> None:
+    """An answer about another repository's is none about the comment's."""
+    ready.state.pulls[7]["base"]["repo"]["id"] = 4711
+
+    with pytest.raises(CommandRefusedError, match="does not name the pull request's head") as caught:
+        authorize(ready.client, make_comment(ACCEPT))
+    assert caught.value.fix == "Try again later."
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"id": 5}, (5, ASKED, "octocat")),
+        ({"id": "5", "created_at": "soon", "user": None}, (0, "", None)),
+    ],
+)
+def test_find_command_in_a_comment(fields: dict[str, Any], expected: tuple[object, ...]) -> None:
+    """What GitHub does not say is no id, no time and nobody."""
+    context = make_context("issue_comment", make_comment(ACCEPT, **fields))
+
+    command = find_command(context, ACCEPT_COMMAND)
+
+    assert command is not None
+    assert (command.comment_id, command.created, command.user.get("login")) == expected
+    assert (command.number, command.is_on_pull, command.words) == (7, True, ('reason="worth', 'it"'))
 
 
 @both

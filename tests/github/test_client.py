@@ -16,7 +16,7 @@ from fake.clock import FakeClock
 from fake.faults import NO_RIGHT, SECONDARY, Fault, html
 from fake.server import TOKEN, FakeGitHub
 
-from gate.github.client import GitHubClient, Patience
+from gate.github.client import GitHubClient, Patience, quote_part
 from gate.github.transport import (
     DeniedError,
     GitHubError,
@@ -79,6 +79,7 @@ WAITS = [
     (Fault(status=503, times=3), [2.0, 4.0]),
     (Fault(times=2), [2.0]),
     (Fault(truncate=True), [1.0]),
+    (Fault(truncate=True, times=3), [1.0, 2.0, 4.0]),
     (Fault(status=200, body=b'{"number": 7'), [1.0]),
     (Fault(status=200, body=b"<html>", content_type="text/html"), [1.0]),
     (Fault(status=200, body=b"[" * 100_000), [1.0]),
@@ -222,6 +223,50 @@ def test_post_is_not_repeated(github: FakeGitHub, fault: Fault) -> None:
     with pytest.raises(UncertainWriteError, match="it may have taken effect"):
         client.post(COMMENTS, {"body": "text"})
     assert len(github.list_writes()) == 1
+
+
+def test_client_gives_up_after_three_broken_answers(github: FakeGitHub, clock: FakeClock) -> None:
+    """A fourth is an error of GitHub's."""
+    github.fail("GET", "/pulls/7", Fault(truncate=True, times=4))
+    with pytest.raises(GitHubError, match="/pulls/7: the answer broke off"):
+        github.client.get("pulls/7")
+    assert clock.slept == [1.0, 2.0, 4.0]
+
+
+@pytest.mark.parametrize(("asked_s", "is_waited"), [(119, True), (120, True), (121, False)])
+def test_client_waits_as_long_as_its_patience(
+    github: FakeGitHub, clock: FakeClock, asked_s: int, is_waited: bool
+) -> None:
+    """All of it may be used up by one wait; a longer one is not begun."""
+    github.fail("GET", "/pulls/7", Fault(status=429, headers={"Retry-After": str(asked_s)}))
+    if is_waited:
+        assert github.client.get("pulls/7")["number"] == 7
+    else:
+        with pytest.raises(GitHubError, match="limits the rate"):
+            github.client.get("pulls/7")
+    assert clock.slept == ([asked_s] if is_waited else [])
+    assert github.client.waited_s == sum(clock.slept)
+
+
+@pytest.mark.parametrize(("length", "shown"), [(200, "x" * 200), (201, f"{'x' * 197}...")])
+def test_client_shows_200_characters_of_githubs_message(github: FakeGitHub, length: int, shown: str) -> None:
+    """A longer one is cut."""
+    github.fail("GET", "/pulls/7", Fault(status=409, message="x" * length))
+    with pytest.raises(RejectedError) as caught:
+        github.client.get("pulls/7")
+    assert caught.value.what.endswith(f"GitHub answers 409: {shown}")
+
+
+def test_client_quotes_every_sign_of_a_part() -> None:
+    """A slash would begin another part."""
+    assert quote_part("a/b c?d#e") == "a%2Fb%20c%3Fd%23e"
+
+
+def test_client_posts_json_and_returns_it(github: FakeGitHub) -> None:
+    """Names in any language arrive as they are."""
+    made = github.client.post(COMMENTS, {"body": "modèle ✓"})
+    assert made["body"] == "modèle ✓"
+    assert github.client.get(f"issues/comments/{made['id']}") == made
 
 
 def test_post_after_limit(github: FakeGitHub) -> None:

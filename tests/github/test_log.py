@@ -1,5 +1,6 @@
 """In the output of jobs with a token the runner finds no command but ours."""
 
+import io
 import re
 import sys
 import traceback
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from runner_log import STOP, Found, list_commands
 
 from gate.cli import main
-from gate.github.job import MAX_LINE, guard_output, make_line, render_annotation, write_annotations
+from gate.github.job import MAX_LINE, guard_output, make_line, render_annotation, write_annotations, write_log
 
 COMMANDS = (
     "::set-output name=authorized::true",
@@ -97,6 +98,20 @@ def test_everything_that_is_printed_goes_through(capsys: pytest.CaptureFixture[s
     ]
     assert list_commands(printed.err) == []
     assert printed.err.endswith("# #[add-mask]c\n")
+
+
+def test_a_job_guards_output_and_writes_its_log_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runner reads no command of a process that the job starts, and sees lines before they are many."""
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="utf-8"))
+    with guard_output({"GITHUB_ACTIONS": "true"}):
+        token = re.fullmatch(rb"::stop-commands::([0-9a-f]{32})\n", raw.getvalue())
+        assert token is not None
+        write_log("a line")
+        assert raw.getvalue().endswith(b"\na line\n")
+        guard = sys.stdout  # which flushes as it is deleted
+    assert guard is not sys.stdout
+    assert raw.getvalue() == token[0] + b"a line\n::" + token[1] + b"::\n"
 
 
 def test_outside_of_a_runner_no_command_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

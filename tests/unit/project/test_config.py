@@ -10,7 +10,7 @@ from gate.errors import FileError, UsageError
 from gate.files.codec import decode
 from gate.files.schema import list_invalid
 from gate.metrics import SPECS
-from gate.project.config import apply_options, load_config, make_config
+from gate.project.config import apply_options, check_places, load_config, make_config
 from gate.project.config_text import render_config
 from gate.project.entries import GateFile
 from gate.records.cases import Metric, Override, Quarantine, Threshold
@@ -66,6 +66,11 @@ def test_without_a_file_the_defaults_hold(tmp_path: Path, monkeypatch: pytest.Mo
     assert config.device == "cpu"
     assert config.baselines == Path("baselines")
     assert config.sampling == Sampling()
+    assert (config.threads, config.error_budget, config.lock_timeout_s) == (2, 0.01, 60.0)
+    assert (config.trials, config.max_trials, config.refresh_trials) == (1, 3, 5)
+    assert (config.out, config.status) == (Path("out"), "compile-gate/report")
+    assert config.reference_models
+    assert not config.counts_only
     assert config.thresholds == {metric: spec.threshold for metric, spec in SPECS.items()}
 
 
@@ -128,10 +133,9 @@ def test_the_dump_shows_where_each_value_comes_from(tmp_path: Path, monkeypatch:
     """A line of the file, an option, or the default."""
     monkeypatch.chdir(tmp_path)
     write_config(tmp_path, FULL)
-    lines = {
-        line.partition(":")[0].strip(): line.partition("# ")[2]
-        for line in render_config(apply_options(load_config(None), device="cpu")).splitlines()
-    }
+    text = render_config(apply_options(load_config(None), device="cpu"))
+    lines = {line.partition(":")[0].strip(): line.partition("# ")[2] for line in text.splitlines()}
+    assert f"threads: 4{' ' * 34} # gate.yml:3\n" in text
     assert lines["device"] == "--device"
     assert lines["threads"] == "gate.yml:3"
     assert lines["budget_s"] == "default"
@@ -178,6 +182,48 @@ def test_wrong_options_are_refused_as_such() -> None:
         "--lock-timeout must be a number of at least 0, got -1.0",
         "Write, for example, `--lock-timeout 600`.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("out", "relation"),
+    [
+        ("stored", "the same directory as"),
+        ("stored/in/it", "inside the directory of"),
+        (".", "around the directory of"),
+        ("stored-out", ""),
+        ("out", ""),
+    ],
+)
+def test_results_may_not_lie_among_baselines(tmp_path: Path, out: str, relation: str) -> None:
+    """Every run writes over the one, and nothing may over the other."""
+    config = load_config(write_config(tmp_path, f"version: 1\nbaselines: stored\nout: {out}\n"))
+    if not relation:
+        check_places(config)
+        return
+    with pytest.raises(FileError, match=f"is {relation} `baselines`") as caught:
+        check_places(config)
+    with pytest.raises(FileError):
+        apply_options(config, device="cpu")
+    assert (caught.value.file, caught.value.key) == (f"{tmp_path}/gate.yml:3", "out")
+
+
+@pytest.mark.parametrize(
+    ("limit", "value"),
+    [("recompiles, at_most: 0", 0), ("recompiles, at_most: 3", 3), ("warm_speedup, at_least: 1.5", 1.5)],
+)
+def test_a_limit_is_the_bound_that_is_written(tmp_path: Path, limit: str, value: float) -> None:
+    """None at all is a bound too."""
+    config = load_config(write_config(tmp_path, f"version: 1\nlimits: [{{metric: {limit}}}]\n"))
+    assert [item.value for item in config.limits] == [value]
+
+
+@pytest.mark.parametrize(("bound", "metric"), [("at_most: 2", "warm_speedup"), ("at_least: 2", "recompiles")])
+def test_a_limit_on_the_wrong_side_is_refused(tmp_path: Path, bound: str, metric: str) -> None:
+    """It would refuse what is good: the message says which way is better."""
+    better = "more" if metric == "warm_speedup" else "less"
+    with pytest.raises(FileError, match=f"{metric} is better with {better}: ") as caught:
+        load_config(write_config(tmp_path, f"version: 1\nlimits: [{{metric: {metric}, {bound}}}]\n"))
+    assert caught.value.key == f"limits[0].{bound.partition(':')[0]}"
 
 
 def test_the_policy_holds_all_that_decides(tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from gate.errors import FileError
+from gate.project.cases import make_cases
 from gate.project.config import load_config
+from gate.project.model_entries import CaseEntry, ModelEntry
 from gate.project.registry import load_cases
 from gate.records.cases import Kind
 
@@ -43,6 +45,14 @@ def test_a_kind_is_part_of_id_and_definition(tmp_path: Path) -> None:
     assert cases["shapes"].id == "mlp/inference-float32-smoke-default-shapes-marked"
     assert cases["shapes"].id == cases["others"].id
     assert cases["shapes"].definition != cases["others"].definition
+
+
+def test_words_of_settings_are_in_the_order_of_their_keys() -> None:
+    """YAML mappings have no order, and an id is the same whoever wrote it."""
+    case = CaseEntry(kind=Kind.SHAPES, settings={"vary": {"batch": [4, 8]}, "dims": "marked", "a": "first"})
+    entry = ModelEntry(name="mlp", factory="bench:build", cases=(case,))
+    ((_, made),) = make_cases(entry, Path())
+    assert made.id == "mlp/inference-float32-smoke-default-shapes-first-marked"
 
 
 @pytest.mark.parametrize(

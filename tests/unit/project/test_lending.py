@@ -29,10 +29,9 @@ def test_a_checkout_without_configuration_is_lent_what_cases_are_built_of(tmp_pa
         "base/kept.py": "BASE = 1\n",
     }
     files["outside.yml"] = more.replace("kept", "other")
-    for name, content in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(content, encoding="utf-8")
+    write_files(tmp_path, files)
     config, base = load_config(tmp_path / "head" / "gate.yml"), tmp_path / "base"
+    write_files(tmp_path / "other", {"gate.yml": "version: 1\n"})
 
     lent = lend_files(config, load_cases(config), base)
 
@@ -40,6 +39,7 @@ def test_a_checkout_without_configuration_is_lent_what_cases_are_built_of(tmp_pa
     assert (base / "bench" / "shop.py").read_text(encoding="utf-8") == "HEAD = 1\n"
     assert (base / "kept.py").read_text(encoding="utf-8") == "BASE = 1\n"
     assert lend_files(config, load_cases(config), base) == Lent()
+    assert lend_files(config, load_cases(config), tmp_path / "other") == Lent()
     assert lend_files(replace(config, commit="a" * 40), load_cases(config), tmp_path / "none") == Lent()
 
 

@@ -108,11 +108,11 @@ def test_the_matrix_of_an_empty_plan_is_the_one_that_workflows_ask_for() -> None
 
 def test_the_matrix_selects_each_shard() -> None:
     """One entry a job, with what the job passes to --select."""
-    cases = (make_case("a", 4), make_case("b", 9), make_case("c", 5))
+    cases = (make_case("a", 4), make_case("b", 9), make_case("c", 5.12))
     assert json.loads(render_github_matrix(cases, 2, 2)) == {
         "include": [
             {"shard": 1, "shards": 2, "select": "b/x", "cases": 1, "expected_s": 18.0},
-            {"shard": 2, "shards": 2, "select": "a/x,c/x", "cases": 2, "expected_s": 18.0},
+            {"shard": 2, "shards": 2, "select": "a/x,c/x", "cases": 2, "expected_s": 18.2},
         ]
     }
 
@@ -294,6 +294,10 @@ FAILED_IN_A = make_failure("a/x", "m", trial=0, kind=FailureKind.HANG, stage="ro
         (
             [make_run("a"), replace(make_run("b"), sampling={"super_blocks": 5.0, "block_s": 0.01})],
             "two.json sampled differently than one.json: block_s 0.01, super_blocks 5",
+        ),
+        (
+            [replace(make_run("a"), sampling={"super_blocks": 5.0}), make_run("b")],
+            "two.json sampled differently than one.json: not recorded",
         ),
         (
             [

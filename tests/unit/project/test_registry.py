@@ -6,6 +6,7 @@ import pytest
 
 from gate.errors import FileError
 from gate.installation import MODELS
+from gate.project.cases import find_module
 from gate.project.config import load_config
 from gate.project.registry import check_factories, load_cases
 from gate.records.cases import Case, DType, Mode, Task
@@ -73,8 +74,19 @@ def test_lists_are_expanded_to_cases(tmp_path: Path) -> None:
 def test_a_users_test_is_a_case(tmp_path: Path) -> None:
     """Its id is the name and "test"."""
     (case,) = load(tmp_path, TESTS)
-    assert (case.id, case.model, case.node) == ("mine/test", "mine", "tests/test_mine.py::test_mine")
-    assert case.factory == ""
+    assert case == Case(
+        id="mine/test",
+        model="mine",
+        factory="",
+        node="tests/test_mine.py::test_mine",
+        pytest_args=(),
+        task=Task.INFERENCE,
+        dtype=DType.FLOAT32,
+        tags=("pr",),
+        expected_s=30.0,
+        gpu_memory_gib=0.0,
+        definition=case.definition,
+    )
 
 
 def test_a_dynamic_model_shows_it_in_its_ids(tmp_path: Path) -> None:
@@ -280,6 +292,24 @@ def test_the_reference_registry_is_loaded_without_torch() -> None:
         "loaded = {'torch', 'gate.models', 'transformers'} & sys.modules.keys(); assert not loaded, loaded"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("module", "end"),
+    [
+        ("json", "json/__init__.py"),
+        ("json.decoder", "json/decoder.py"),
+        ("concurrent.futures.thread", "concurrent/futures/thread.py"),
+        ("json.nowhere", ""),
+        ("json.decoder.json", ""),  # a module that is no package has none below it
+        ("nowhere.json", ""),
+    ],
+)
+def test_a_module_is_found_below_its_packages_only(module: str, end: str) -> None:
+    """One of the same name elsewhere is another."""
+    spec = find_module(module, [])
+    assert (spec is None) == (not end)
+    assert spec is None or str(spec.origin).endswith(f"/{end}")
 
 
 @pytest.mark.parametrize("missing", ["mlp", "other"])

@@ -91,6 +91,18 @@ def test_a_selection_of_nothing_is_refused(selection: str, what: str, fix: str) 
     assert (what, fix) == (caught.value.what, caught.value.fix)
 
 
+@pytest.mark.parametrize(("count", "others"), [(8, ""), (9, " and others")])
+def test_a_selection_of_nothing_is_answered_with_eight_names(count: int, others: str) -> None:
+    """As many as fit on a line."""
+    cases = tuple(make_case(f"m{index}", "x") for index in range(count))
+    with pytest.raises(UsageError) as caught:
+        select_cases(cases, "zzz")
+    assert caught.value.fix == f"There are m0, m1, m2, m3, m4, m5, m6, m7{others}: see `compile-gate models`."
+    with pytest.raises(UsageError) as caught:
+        select_cases(cases, "tag:zzz")
+    assert caught.value.fix == "No case has any tag: name cases or models instead."
+
+
 def select_or_nothing(terms: list[str]) -> set[str]:
     """The selected ids; none where the selection leaves none."""
     try:

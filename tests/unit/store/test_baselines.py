@@ -3,12 +3,14 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gate.decide.evidence.baseline import make_baselines
 from gate.errors import FileError, IncompleteError, MachineError, UsageError
 from gate.fingerprint import compute_environment_id
+from gate.metrics import SPECS, Role, Source
 from gate.records.cases import Case, Metric, Override, Policy
 from gate.records.codes import Code
 from gate.records.facts import Fact
@@ -18,6 +20,7 @@ from gate.store.baselines import (
     ProposalKind,
     SetbackError,
     check_refresh,
+    check_whole,
     encode_baseline,
     load_baselines,
     load_placed,
@@ -96,6 +99,18 @@ def test_a_run_that_was_stopped_is_not_recorded() -> None:
     run = make_run(*map(make_trial, range(3)))
     with pytest.raises(IncompleteError, match="the run was stopped before its end"):
         check_refresh(replace(run, finished=False))
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"), [({"finished": False}, "finished"), ({"trials_planned": 3}, "trials")]
+)
+def test_only_a_whole_run_is_compared_with(changes: dict[str, Any], key: str) -> None:
+    """One that was stopped, or lacks planned trials, is refused with the key that shows it."""
+    run = make_run(*map(make_trial, range(2)), trials_planned=2)
+    check_whole(run, "main.json")
+    with pytest.raises(FileError) as caught:
+        check_whole(replace(run, **changes), "main.json")
+    assert (caught.value.file, caught.value.key) == ("main.json", key)
 
 
 def test_a_refresh_records_nothing_that_was_not_compiled() -> None:
@@ -326,6 +341,31 @@ def test_a_proposal_names_what_moves_the_wrong_way(
     (proposal,) = propose_baselines([make_baseline(**new)], {OLD: make_baseline(**old)}, POLICY)
     assert proposal.kind is ProposalKind.CHANGED
     assert metrics == [setback.metric.value for setback in proposal.setbacks]
+
+
+@pytest.mark.parametrize(
+    ("definition", "new", "metrics"),
+    [
+        (1, {"drift": 5.0, "compiled_latency": 0.2}, ["compiled_latency", "drift"]),
+        (2, {"drift": 5.0, "compiled_latency": 0.2}, ["compiled_latency"]),
+        (2, {"compiled_latency": 0.1}, []),
+    ],
+)
+def test_drift_of_another_definition_is_no_setback(
+    definition: int, new: dict[str, float], metrics: list[str]
+) -> None:
+    """Two definitions count other errors; times are compared all the same."""
+    old = replace(make_baseline(drift=1.0, compiled_latency=0.1), drift_definition=definition)
+    (proposal,) = propose_baselines([replace(make_baseline(**new), drift_definition=1)], {OLD: old}, POLICY)
+    assert [setback.metric.value for setback in proposal.setbacks] == metrics
+
+
+def test_what_a_refresh_looks_at_is_better_with_less() -> None:
+    """A speedup is computed of latencies, which are looked at instead."""
+    decides = {
+        metric for metric, spec in SPECS.items() if spec.role is Role.DECIDES and spec.higher_is_better
+    }
+    assert decides == {metric for metric in decides if SPECS[metric].source is Source.DERIVED}
 
 
 def test_an_override_widens_what_may_move() -> None:

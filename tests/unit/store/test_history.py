@@ -3,6 +3,7 @@
 import errno
 import io
 import json
+import math
 import os
 import subprocess
 import sys
@@ -117,6 +118,23 @@ def test_a_line_that_is_wrong_is_reported_with_its_key(
     assert message in damage
 
 
+@pytest.mark.parametrize(("size", "count"), [(16 * 1024 * 1024, 1), (16 * 1024 * 1024 + 1, 0)])
+def test_a_line_may_have_sixteen_mebibytes(tmp_path: Path, size: int, count: int) -> None:
+    """A larger one is no run's: it is left out before it is parsed."""
+    path, reading = tmp_path / "history.jsonl", HistoryReading()
+    write(path, 1.0)
+    path.write_bytes(path.read_bytes().removesuffix(b"\n").ljust(size - 1) + b"\n")
+    assert len(list(read_history(path, reading))) == count
+    assert len(reading.damaged) == 1 - count
+
+
+@pytest.mark.parametrize("figure", [math.nan, math.inf])
+def test_a_figure_that_is_no_number_is_not_written(figure: float) -> None:
+    """No reader would take its line."""
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        make_history_line(HEAD, {"a/x": {Metric.DRIFT: (figure,)}})
+
+
 @given(data=st.binary(max_size=200))
 def test_no_bytes_break_a_reader(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     """The line before any damage is read."""
@@ -216,6 +234,9 @@ def test_what_is_old_can_be_left_out(tmp_path: Path) -> None:
     assert len(list(read_history(path, reading, "2026-03-01"))) == 2
     assert reading.damaged == []
     assert list(read_history(path, reading, "2026-03-02")) == []
+    other = json.dumps({"note": "x" * 300, **json.loads(path.read_bytes().splitlines()[0])})
+    path.write_text(other.replace(": ", ":") + "\n", encoding="utf-8")  # its keys are in another order
+    assert [len(list(read_history(path, reading, day))) for day in ("2026-03-01", "2026-03-02")] == [1, 0]
 
 
 def test_a_history_that_is_not_there_is_reported(tmp_path: Path) -> None:

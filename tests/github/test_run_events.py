@@ -211,6 +211,45 @@ def test_repository_names(name: str) -> None:
         load_context({"GITHUB_REPOSITORY": name})
 
 
+@pytest.mark.parametrize(("size", "is_read"), [(32 * 1024 * 1024, True), (32 * 1024 * 1024 + 1, False)])
+def test_a_job_loads_an_event_of_32_mebibytes(tmp_path: Path, size: int, is_read: bool) -> None:
+    """GitHub's largest payload is smaller."""
+    path = tmp_path / "event.json"
+    path.write_bytes(b'{"action": "created"}'.ljust(size))
+    environ = {"GITHUB_EVENT_PATH": str(path)}
+    if is_read:
+        assert load_payload(environ) == {"action": "created"}
+        return
+    with pytest.raises(FileError, match="GITHUB_EVENT_PATH"):
+        load_payload(environ)
+
+
+def test_load_context_of_a_job(tmp_path: Path) -> None:
+    """Every variable is used; without one GitHub's public server and the current directory are."""
+    environ = {
+        "GITHUB_REPOSITORY": REPOSITORY,
+        "GITHUB_SERVER_URL": "https://github.example",
+        "GITHUB_EVENT_NAME": "push",
+        "GITHUB_SHA": SHA,
+        "GITHUB_RUN_ID": "77",
+        "GITHUB_WORKSPACE": str(tmp_path),
+    }
+    assert load_context(environ) == JobContext(
+        repository=REPOSITORY,
+        server_url="https://github.example",
+        event_name="push",
+        sha=SHA,
+        run_id="77",
+        workspace=tmp_path,
+    )
+    for bare in ({}, {"GITHUB_SERVER_URL": "", "GITHUB_WORKSPACE": ""}):
+        context = load_context({"GITHUB_REPOSITORY": REPOSITORY, **bare})
+        assert context == JobContext(
+            repository=REPOSITORY, server_url="https://github.com", workspace=Path.cwd()
+        )
+        assert context.run_url == f"https://github.com/{REPOSITORY}/actions/runs/"
+
+
 def test_load_event(tmp_path: Path) -> None:
     """The payload is read from the runner's file; outside GitHub Actions there is none."""
     path = tmp_path / "event.json"
@@ -233,6 +272,28 @@ def test_surprising_run(github: FakeGitHub, key: str, value: object) -> None:
     """An answer that breaks GitHub's description is reported as such."""
     with pytest.raises(GitHubError, match="no usable"):
         parse_workflow_run(github.state.add_run(100, SHA) | {key: value})
+
+
+@pytest.mark.parametrize(
+    ("times", "started"),
+    [
+        ({"run_started_at": "2026-11-01T12:00:00Z"}, "2026-11-01T12:00:00Z"),
+        ({"run_started_at": None}, "2026-11-01T11:00:00Z"),
+        ({"created_at": None}, "2026-11-01T11:00:00Z"),
+        ({"run_started_at": None, "created_at": None}, ""),
+        ({"run_started_at": "soon", "created_at": "later"}, ""),
+    ],
+)
+def test_parse_workflow_run_with_its_times(
+    github: FakeGitHub, times: dict[str, str | None], started: str
+) -> None:
+    """A run that was not started again began when it was made; one of no time cannot be ordered."""
+    run = github.state.add_run(100, SHA) | times
+    if started:
+        assert parse_workflow_run(run).started == started
+    else:
+        with pytest.raises(GitHubError, match="no usable 'run_started_at'"):
+            parse_workflow_run(run)
 
 
 @pytest.mark.parametrize(
