@@ -6,7 +6,7 @@ Changes are ln(candidate / baseline), + is worse; where higher is better the rat
 
 import math
 from dataclasses import dataclass, replace
-from enum import IntEnum
+from enum import Enum, auto
 from typing import Self
 
 from gate.decide.constants import CLEAR_CONFIDENCE, INTERVAL_CONFIDENCE, POOLING_LOSS, WIDEST
@@ -39,10 +39,10 @@ UNCHANGED: Ruling = (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
 UNSETTLED: Ruling = (Status.INCONCLUSIVE, Reason.UNSETTLED)
 
 
-class Level(IntEnum):
-    CLEAR = 0  # surely below the edge
-    OPEN = 1
-    BEYOND = 2  # surely beyond it
+class Level(Enum):
+    CLEAR = auto()  # surely below the edge
+    OPEN = auto()
+    BEYOND = auto()  # surely beyond it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

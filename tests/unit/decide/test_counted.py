@@ -64,8 +64,10 @@ def test_rank_sums_by_hand(before: tuple[float, ...], after: tuple[float, ...], 
 
 def test_what_differs_in_one_case_flickers_in_all() -> None:
     """One of three values of another case differs, so the metric flickers."""
-    repeats = count_repeats([ask((0.0,) * 5), ask((0.0, 1.0, 0.0)), ask((2e8,), metric=MEMORY)])
+    same, other = ask((0.0,) * 5), ask((0.0, 1.0, 0.0))
+    repeats = count_repeats([same, other, ask((2e8,), metric=MEMORY)])
     assert repeats == {BREAKS: Repeats(agreed=5, differs=True), MEMORY: Repeats()}
+    assert count_repeats([other, same]) == {BREAKS: repeats[BREAKS]}
     assert find_flickering(repeats) == {BREAKS}
 
 
@@ -106,6 +108,12 @@ def test_what_was_seen_to_flicker_is_clear_by_three_pairs(pairs: int, expected: 
     question = ask((1.0,) * pairs, (1.0,) * pairs)
     assert judge_counted(question, ASKED).status is Status.UNCHANGED
     assert judge_counted(question, replace(ASKED, varied=ASKED.flickering)).status is expected
+
+
+def test_without_an_error_budget_what_flickers_convicts_nobody() -> None:
+    """A hundred values on each side that are apart are open."""
+    rules = CountRules(flickering=ASKED.flickering)
+    assert judge_counted(ask((0.0,) * 100, (1.0,) * 100), rules).status is Status.INCONCLUSIVE
 
 
 def test_what_never_flickered_takes_two_looks_at_most() -> None:

@@ -38,6 +38,8 @@ DRIFT, FLOAT32 = Metric.DRIFT, Metric.DRIFT_FLOAT32
             Status.REGRESSED,
             Reason.LIMIT_EXCEEDED,
         ),  # +0.3 over the threshold of 1
+        ((1.00, 1.00, 1.00), (1.30,), Status.REGRESSED, Reason.LIMIT_EXCEEDED),  # at the limit is within it
+        ((0.80, 0.80, 0.80), (1.00,), Status.UNCHANGED, Reason.BELOW_THRESHOLD),
         ((0.95, 0.95, 0.95), (1.02,), Status.UNCHANGED, Reason.BELOW_THRESHOLD),  # crossed by a hair
         ((1.40, 1.40, 1.40), (1.50,), Status.UNCHANGED, Reason.BELOW_THRESHOLD),  # was beyond it before
         ((1.40, 1.40, 1.40), (2.10,), Status.REGRESSED, Reason.BEYOND_BAR),
