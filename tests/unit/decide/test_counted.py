@@ -132,24 +132,37 @@ def test_a_ratio_is_no_chance_of_its_own() -> None:
     assert count_chances({MEMORY, RATIO, BREAKS, Metric.CAPTURED_OPS}) == 2
 
 
+STANDS: State = (Status.UNCHANGED, Reason.LEADER_STANDS)
+
+
 @pytest.mark.parametrize(
-    ("cold", "warm", "expected"),
+    ("calls", "cold", "warm", "expected", "more_pairs"),
     [
-        (Status.UNCHANGED, Status.REGRESSED, WORSE),
-        (Status.UNCHANGED, Status.INCONCLUSIVE, OPEN),
-        (Status.UNCHANGED, Status.IMPROVED, (Status.UNCHANGED, Reason.LEADER_STANDS)),
-        (Status.NOT_COMPARABLE, Status.MISSING, WORSE),
+        (WORSE, Status.UNCHANGED, Status.REGRESSED, WORSE, 2),
+        (WORSE, Status.INCONCLUSIVE, Status.REGRESSED, WORSE, 2),
+        (WORSE, Status.UNCHANGED, Status.INCONCLUSIVE, OPEN, None),
+        (WORSE, Status.UNCHANGED, Status.IMPROVED, STANDS, None),
+        (WORSE, Status.NOT_COMPARABLE, Status.UNCHANGED, STANDS, None),
+        (WORSE, Status.NOT_COMPARABLE, Status.MISSING, WORSE, 2),
+        (WORSE, Status.FAILED, Status.NEW, WORSE, 2),
+        (OPEN, Status.UNCHANGED, Status.UNCHANGED, STANDS, None),
+        (OPEN, Status.UNCHANGED, Status.REGRESSED, OPEN, 2),
+        (BETTER, Status.UNCHANGED, Status.UNCHANGED, BETTER, 2),
     ],
 )
-def test_calls_stand_for_compile_times(cold: Status, warm: Status, expected: State) -> None:
-    """More Python calls convict only with a longer or unmeasured compile."""
+def test_calls_stand_for_compile_times(
+    calls: State, cold: Status, warm: Status, expected: State, more_pairs: int | None
+) -> None:
+    """More Python calls convict only with a longer or unmeasured compile, and else need no pair."""
+    status, reason = calls
     rows = [
-        make_row("m/x", CALLS, Status.REGRESSED),
+        make_row("m/x", CALLS, status, reason=reason, more_pairs=2),
         make_row("m/x", COLD, cold),
         make_row("m/x", WARM, warm),
     ]
     followed = follow_times(rows)
     assert (followed[0].status, followed[0].reason) == expected
+    assert followed[0].more_pairs == more_pairs
     assert list(followed[1:]) == rows[1:]
 
 
