@@ -64,8 +64,10 @@ def test_rank_sums_by_hand(before: tuple[float, ...], after: tuple[float, ...], 
 
 def test_what_differs_in_one_case_flickers_in_all() -> None:
     """One of three values of another case differs, so the metric flickers."""
-    repeats = count_repeats([ask((0.0,) * 5), ask((0.0, 1.0, 0.0)), ask((2e8,), metric=MEMORY)])
+    same, other = ask((0.0,) * 5), ask((0.0, 1.0, 0.0))
+    repeats = count_repeats([same, other, ask((2e8,), metric=MEMORY)])
     assert repeats == {BREAKS: Repeats(agreed=5, differs=True), MEMORY: Repeats()}
+    assert count_repeats([other, same]) == {BREAKS: repeats[BREAKS]}
     assert find_flickering(repeats) == {BREAKS}
 
 
@@ -108,6 +110,12 @@ def test_what_was_seen_to_flicker_is_clear_by_three_pairs(pairs: int, expected: 
     assert judge_counted(question, replace(ASKED, varied=ASKED.flickering)).status is expected
 
 
+def test_without_an_error_budget_what_flickers_convicts_nobody() -> None:
+    """A hundred values on each side that are apart are open."""
+    rules = CountRules(flickering=ASKED.flickering)
+    assert judge_counted(ask((0.0,) * 100, (1.0,) * 100), rules).status is Status.INCONCLUSIVE
+
+
 def test_what_never_flickered_takes_two_looks_at_most() -> None:
     """A count that never flickered regresses by one value on each side."""
     assert judge_counted(ask((0.0,), (1.0,)), CountRules()).status is Status.REGRESSED
@@ -124,24 +132,37 @@ def test_a_ratio_is_no_chance_of_its_own() -> None:
     assert count_chances({MEMORY, RATIO, BREAKS, Metric.CAPTURED_OPS}) == 2
 
 
+STANDS: State = (Status.UNCHANGED, Reason.LEADER_STANDS)
+
+
 @pytest.mark.parametrize(
-    ("cold", "warm", "expected"),
+    ("calls", "cold", "warm", "expected", "more_pairs"),
     [
-        (Status.UNCHANGED, Status.REGRESSED, WORSE),
-        (Status.UNCHANGED, Status.INCONCLUSIVE, OPEN),
-        (Status.UNCHANGED, Status.IMPROVED, (Status.UNCHANGED, Reason.LEADER_STANDS)),
-        (Status.NOT_COMPARABLE, Status.MISSING, WORSE),
+        (WORSE, Status.UNCHANGED, Status.REGRESSED, WORSE, 2),
+        (WORSE, Status.INCONCLUSIVE, Status.REGRESSED, WORSE, 2),
+        (WORSE, Status.UNCHANGED, Status.INCONCLUSIVE, OPEN, None),
+        (WORSE, Status.UNCHANGED, Status.IMPROVED, STANDS, None),
+        (WORSE, Status.NOT_COMPARABLE, Status.UNCHANGED, STANDS, None),
+        (WORSE, Status.NOT_COMPARABLE, Status.MISSING, WORSE, 2),
+        (WORSE, Status.FAILED, Status.NEW, WORSE, 2),
+        (OPEN, Status.UNCHANGED, Status.UNCHANGED, STANDS, None),
+        (OPEN, Status.UNCHANGED, Status.REGRESSED, OPEN, 2),
+        (BETTER, Status.UNCHANGED, Status.UNCHANGED, BETTER, 2),
     ],
 )
-def test_calls_stand_for_compile_times(cold: Status, warm: Status, expected: State) -> None:
-    """More Python calls convict only with a longer or unmeasured compile."""
+def test_calls_stand_for_compile_times(
+    calls: State, cold: Status, warm: Status, expected: State, more_pairs: int | None
+) -> None:
+    """More Python calls convict only with a longer or unmeasured compile, and else need no pair."""
+    status, reason = calls
     rows = [
-        make_row("m/x", CALLS, Status.REGRESSED),
+        make_row("m/x", CALLS, status, reason=reason, more_pairs=2),
         make_row("m/x", COLD, cold),
         make_row("m/x", WARM, warm),
     ]
     followed = follow_times(rows)
     assert (followed[0].status, followed[0].reason) == expected
+    assert followed[0].more_pairs == more_pairs
     assert list(followed[1:]) == rows[1:]
 
 

@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from gate.decide.evidence.gather import Question
+from gate.decide.judge.drift import judge_drift
 from gate.decide.verdict import decide_verdict
-from gate.records.cases import DType, Metric
+from gate.records.cases import Case, DType, Metric, Threshold
 from gate.records.codes import Code
 from gate.records.facts import Fact, name_words
 from gate.records.run import Worst
@@ -41,6 +43,8 @@ DRIFT, FLOAT32 = Metric.DRIFT, Metric.DRIFT_FLOAT32
             Status.REGRESSED,
             Reason.LIMIT_EXCEEDED,
         ),  # +0.3 over the threshold of 1
+        ((1.00, 1.00, 1.00), (1.30,), Status.REGRESSED, Reason.LIMIT_EXCEEDED),  # at the limit is within it
+        ((0.80, 0.80, 0.80), (1.00,), Status.UNCHANGED, Reason.BELOW_THRESHOLD),
         ((0.95, 0.95, 0.95), (1.02,), Status.UNCHANGED, Reason.BELOW_THRESHOLD),  # crossed by a hair
         ((1.40, 1.40, 1.40), (1.50,), Status.UNCHANGED, Reason.BELOW_THRESHOLD),  # was beyond it before
         ((1.40, 1.40, 1.40), (2.10,), Status.REGRESSED, Reason.BEYOND_BAR),
@@ -55,9 +59,48 @@ def test_drift_against_a_baseline(
 
 
 @pytest.mark.parametrize(
+    ("threshold", "before", "after", "noise", "status"),
+    [
+        (0.5, (0.0, 0.0), (0.5, 0.5), 0.09, Status.UNCHANGED),  # not beyond its threshold
+        (0.5, (0.5, 0.5), (0.0, 0.0), 0.09, Status.UNCHANGED),
+        (0.5, (0.0, 0.0), (0.625, 0.625), 0.09, Status.REGRESSED),
+        (0.5, (0.625, 0.625), (0.0, 0.0), 0.09, Status.IMPROVED),
+        (0.5, (-1.0, 1.0), (3.0, 3.0), 3.0, Status.INCONCLUSIVE),  # not beyond three errors
+        (0.5, (-1.0, 1.0), (-3.0, -3.0), 3.0, Status.INCONCLUSIVE),
+        (0.5, (-1.0, 1.0), (-1.0, -1.0), 3.0, Status.INCONCLUSIVE),
+        (0.5, (-1.0, 1.0), (3.5, 3.5), 3.0, Status.REGRESSED),
+        (0.5, (-1.0, 1.0), (-3.5, -3.5), 3.0, Status.IMPROVED),
+        (0.5, (0.875, 1.125), (1.375, 1.375), 0.375, Status.UNCHANGED),  # crosses its limit, within its noise
+        (0.5, (0.875, 1.125), (1.4375, 1.4375), 0.375, Status.REGRESSED),
+        (3.0, (-1.0, 1.0), (0.0, 0.0), 3.0, Status.UNCHANGED),  # nothing beyond the threshold could hide
+        (2.5, (-1.0, 1.0), (0.0, 0.0), 3.0, Status.INCONCLUSIVE),
+    ],
+)
+def test_a_change_of_drift_must_exceed_its_threshold_and_three_errors(
+    threshold: float, before: Sequence[float], after: Sequence[float], noise: float, status: Status
+) -> None:
+    """The error of two means of two is their pooled SD, which (-1, 1) and two equal values make 1."""
+    question = Question(
+        case=Case(id="m/x", model="m", definition="d1"),
+        metric=DRIFT,
+        before=before,
+        after=after,
+        threshold=Threshold(relative=0.0, absolute=threshold),
+    )
+    row = judge_drift(question)
+    assert row.status is status
+    assert row.change is not None
+    centre = sum(after) / 2 - sum(before) / 2
+    interval = (row.change.low, row.change.centre, row.change.high)
+    assert interval == pytest.approx((centre - noise, centre, centre + noise))
+    assert row.change.detectable == pytest.approx(max(threshold, noise) + noise)
+
+
+@pytest.mark.parametrize(
     ("metric", "dtype", "value", "status"),
     [
         (DRIFT, DType.FLOAT32, 0.99, Status.NEW),
+        (DRIFT, DType.FLOAT32, 1.00, Status.NEW),
         (DRIFT, DType.FLOAT32, 1.01, Status.REGRESSED),
         (DRIFT, DType.BFLOAT16, 1.57, Status.NEW),
         (DRIFT, DType.BFLOAT16, 1.59, Status.REGRESSED),
@@ -76,12 +119,14 @@ def test_limit_without_a_baseline(metric: Metric, dtype: DType, value: float, st
 @pytest.mark.parametrize(
     ("dtype", "metric", "worst", "status"),
     [
+        (DType.FLOAT32, DRIFT, Worst(output="x", steps=0.5), Status.NEW),
         (DType.FLOAT32, DRIFT, Worst(output="x", steps=64.0), Status.NEW),
         (DType.FLOAT32, DRIFT, Worst(output="x", steps=65.0), Status.REGRESSED),
         (DType.FLOAT32, DRIFT, Worst(output="x", steps=65.0, beyond=2.0), Status.NEW),
         (DType.FLOAT32, DRIFT, Worst(output="x", steps=65.0, beyond=2.1), Status.REGRESSED),
         (DType.FLOAT32, DRIFT, Worst(output="x"), Status.REGRESSED),  # another answer has no steps
         (DType.BFLOAT16, DRIFT, Worst(output="x", steps=64.0), Status.REGRESSED),  # half of its size
+        (DType.BFLOAT16, DRIFT, Worst(output="x", steps=0.5), Status.REGRESSED),
         (DType.BFLOAT16, FLOAT32, Worst(output="x", steps=64.0), Status.NEW),
     ],
 )
@@ -111,9 +156,22 @@ def test_rounding_in_one_trial_excuses_no_other() -> None:
     assert find_row(verdict, DRIFT).status is Status.REGRESSED
 
 
+@pytest.mark.parametrize(("values", "low", "high"), [((1.4,), 0.4, 0.4), ((1.3, 1.4, 1.5), 0.1516, 0.6484)])
+def test_without_a_baseline_the_change_is_what_exceeds_the_limit(
+    values: Sequence[float], low: float, high: float
+) -> None:
+    """The mean is 0.4 above 1; of three with an SD of 0.1 it is known to 4.303 x 0.1 / sqrt(3) = 0.2484."""
+    change = decide_row(DRIFT, after={DRIFT: values}).change
+    assert change is not None
+    assert (change.low, change.centre, change.high) == pytest.approx((low, 0.4, high), abs=1e-4)
+    assert change.detectable == 0.0
+
+
 def test_limit_is_waived_by_a_baseline_of_another_stack() -> None:
-    """Beyond the limit under another torch too: not comparable, with a note."""
+    """Beyond the limit under another torch too: not comparable, with a note; at the limit waives nothing."""
     other = replace(CPU_HOST, torch="2.11.0")
+    row = decide_row(DRIFT, before={DRIFT: (1.0,)}, after={DRIFT: (1.4,)}, host=other)
+    assert row.status is Status.REGRESSED
     verdict = decide(Situation(before={DRIFT: (1.3,)}, after={DRIFT: (1.4,)}, host=other))
     assert find_row(verdict, DRIFT).status is Status.NOT_COMPARABLE
     assert any("limit" in note for note in write_notes(verdict))

@@ -1,11 +1,14 @@
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
-from gate.decide.judge.compare import follow_leaders
+from gate.decide.judge.compare import follow_leader, follow_leaders
 from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.facts import Fact
 from gate.records.verdict import Comparison, Outcome, Reason, Status
-from tests.make import Situation, decide, decide_row, find_row
+from tests.make import Situation, decide, decide_row, find_row, make_change, make_row, state
 from tests.words import describe_comparison
 
 MIB = 1024.0 * 1024.0
@@ -199,6 +202,148 @@ def test_memory_ratio_goes_as_far_as_its_peak(
     }
     row = follow_leaders(findings)[RATIO]
     assert (row.status, row.reason) == expected
+
+
+@pytest.mark.parametrize(
+    ("ratio", "leader", "expected", "more_pairs"),
+    [
+        ((Status.REGRESSED, Reason.BEYOND_BAR), Status.REGRESSED, (Status.REGRESSED, Reason.BEYOND_BAR), 7),
+        (
+            (Status.INCONCLUSIVE, Reason.UNSETTLED),
+            Status.REGRESSED,
+            (Status.INCONCLUSIVE, Reason.UNSETTLED),
+            7,
+        ),
+        (
+            (Status.INCONCLUSIVE, Reason.FEW_TRIALS),
+            Status.UNCHANGED,
+            (Status.INCONCLUSIVE, Reason.FEW_TRIALS),
+            7,
+        ),
+        ((Status.REGRESSED, Reason.BEYOND_BAR), None, (Status.INCONCLUSIVE, Reason.UNSETTLED), None),
+        (
+            (Status.REGRESSED, Reason.BEYOND_BAR),
+            Status.INCONCLUSIVE,
+            (Status.INCONCLUSIVE, Reason.UNSETTLED),
+            5,
+        ),
+        (
+            (Status.REGRESSED, Reason.BEYOND_BAR),
+            Status.UNCHANGED,
+            (Status.UNCHANGED, Reason.LEADER_STANDS),
+            None,
+        ),
+        (
+            (Status.INCONCLUSIVE, Reason.UNSETTLED),
+            Status.UNCHANGED,
+            (Status.UNCHANGED, Reason.LEADER_STANDS),
+            None,
+        ),
+        (
+            (Status.IMPROVED, Reason.BEYOND_BAR),
+            Status.REGRESSED,
+            (Status.UNCHANGED, Reason.LEADER_STANDS),
+            None,
+        ),
+    ],
+)
+def test_a_ratio_needs_as_many_pairs_as_its_leader(
+    ratio: tuple[Status, Reason],
+    leader: Status | None,
+    expected: tuple[Status, Reason],
+    more_pairs: int | None,
+) -> None:
+    """A ratio that keeps its status keeps its 7 pairs; one that is open with its leader needs its 5."""
+    status, reason = ratio
+    row = make_row("m/x", RATIO, status, reason=reason, more_pairs=7)
+    leader_row = make_row("m/x", MEMORY, leader, more_pairs=5) if leader else None
+    followed = follow_leader(row, leader_row)
+    assert (state(followed), followed.more_pairs) == (expected, more_pairs)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "leader", "eager", "expected"),
+    [
+        pytest.param(0.25, 0.0, None, -0.2, id="eager needs a fifth less"),
+        pytest.param(-0.5, -0.25, None, 0.5, id="eager needs half as much again"),
+        pytest.param(0.25, 0.0, 0.1, 0.1, id="eager was measured"),
+        pytest.param(None, None, 0.1, 0.1, id="eager alone was measured"),
+        pytest.param(None, 0.0, None, None, id="no change of the ratio"),
+        pytest.param(0.25, None, None, None, id="no change of its leader"),
+        pytest.param(-1.0, 0.0, None, None, id="the ratio is zero"),
+        pytest.param(0.25, -1.0, None, None, id="its leader is zero"),
+    ],
+)
+def test_a_ratio_that_its_leader_does_not_explain_names_eagers_change(
+    ratio: float | None, leader: float | None, eager: float | None, expected: float | None
+) -> None:
+    """Eager moved as its own comparison says, or by what the ratio moved less than its leader."""
+    rows = [
+        make_row("m/x", metric, status, change=None if centre is None else make_change(centre))
+        for metric, status, centre in (
+            (RATIO, Status.REGRESSED, ratio),
+            (MEMORY, Status.UNCHANGED, leader),
+            (Metric.EAGER_LATENCY, Status.UNCHANGED, eager),
+        )
+    ]
+    followed = follow_leader(*rows)
+    changes = [(fact.code, fact.numbers["change"]) for fact in followed.remarks]
+    assert changes == ([(Code.EAGER_CHANGED, pytest.approx(expected))] if expected is not None else [])
+
+
+STANDS = (Status.UNCHANGED, Reason.LEADER_STANDS)
+
+
+@pytest.mark.parametrize(
+    ("misses", "calls", "is_explained"),
+    [
+        (1.0, Status.IMPROVED, True),
+        (1.0, Status.REGRESSED, False),
+        (1.0, Status.INCONCLUSIVE, False),
+        (-1.0, Status.REGRESSED, True),
+        (-1.0, Status.INCONCLUSIVE, True),
+        (-1.0, Status.IMPROVED, False),
+        (0.0, Status.IMPROVED, False),
+        (0.0, Status.REGRESSED, False),
+        (None, Status.REGRESSED, False),
+        (None, Status.IMPROVED, False),
+    ],
+)
+def test_calls_stand_where_the_caches_explain_their_direction(
+    misses: float | None, calls: Status, *, is_explained: bool
+) -> None:
+    """More misses explain fewer calls, and fewer misses more calls; unknown misses explain none."""
+    row = make_row("m/x", Metric.COMPILE_CALLS, calls)
+    change = None if misses is None else make_change(misses)
+    findings = {
+        row.metric: row,
+        Metric.CACHE_MISSES: make_row("m/x", Metric.CACHE_MISSES, Status.UNCHANGED, change=change),
+    }
+    followed = follow_leaders(findings)[row.metric]
+    assert state(followed) == (STANDS if is_explained else state(row))
+    assert follow_leaders({row.metric: row})[row.metric] == row
+
+
+@pytest.mark.parametrize(
+    ("cuts", "graphs", "expected"),
+    [
+        (None, Status.REGRESSED, (Status.REGRESSED, Reason.BEYOND_BAR)),
+        (Status.REGRESSED, Status.REGRESSED, (Status.REGRESSED, Reason.BEYOND_BAR)),
+        (Status.IMPROVED, Status.REGRESSED, STANDS),
+        (Status.UNCHANGED, Status.IMPROVED, STANDS),
+        (Status.UNCHANGED, None, None),
+    ],
+)
+def test_graphs_move_only_with_what_cuts_them_where_its_places_were_counted(
+    cuts: Status | None, graphs: Status | None, expected: tuple[Status, Reason] | None
+) -> None:
+    """Breaks that were counted by place say whether there are more graphs."""
+    remarks = (Fact(code=Code.BY_PLACE),) if cuts else ()
+    rows: dict[Metric, Any] = {BREAKS: make_row("m/x", BREAKS, cuts or Status.UNCHANGED, remarks=remarks)}
+    if graphs:
+        rows[Metric.UNIQUE_GRAPHS] = make_row("m/x", Metric.UNIQUE_GRAPHS, graphs)
+    followed = follow_leaders(rows).get(Metric.UNIQUE_GRAPHS)
+    assert (followed and state(followed)) == expected
 
 
 @pytest.mark.parametrize(

@@ -149,10 +149,10 @@ def test_a_reading_depends_on_the_ratio_alone(before: list[float], after: list[f
 )
 def test_worse_never_lies_lower(change: float, more: float, error: float, edges: float) -> None:
     """The level does not fall with a larger change, nor rise with a smaller error budget."""
-    bar = replace(BAR, edges=edges)
-    level = bar.classify(make_reading(change, error))
-    assert bar.classify(make_reading(change + more, error)) >= level
-    assert replace(bar, alpha=1e-6).classify(make_reading(change, error)) <= level
+    bar, ranks = replace(BAR, edges=edges), {CLEAR: 0, OPEN: 1, BEYOND: 2}
+    rank = ranks[bar.classify(make_reading(change, error))]
+    assert ranks[bar.classify(make_reading(change + more, error))] >= rank
+    assert ranks[replace(bar, alpha=1e-6).classify(make_reading(change, error))] <= rank
 
 
 @given(change=st.floats(-1, 1), error=st.floats(0.005, 0.2))

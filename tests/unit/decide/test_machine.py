@@ -74,7 +74,7 @@ def make_cases(count: int, eager: float, compiled: float = 1.0) -> list[Situatio
 
 @pytest.mark.parametrize(
     ("moved", "middle"),
-    [((1.1,), 1.1), ((1.0, 1.1, 1.5), 1.1), ((1.0, 1.21), 1.1), ((0.8, 0.9, 1.6, 1.8), 1.2)],
+    [((1.1,), 1.1), ((1.5, 1.0, 1.1), 1.1), ((1.0, 1.21), 1.1), ((1.8, 0.9, 0.8, 1.6), 1.2)],
 )
 def test_the_machine_moved_as_its_middle_canary(moved: Sequence[float], middle: float) -> None:
     """The median of logarithms: of 0.9 and 1.6 it is 1.2."""
@@ -95,6 +95,7 @@ def test_a_canary_moved_as_the_median_over_the_cases() -> None:
         pytest.param(ONE_PERCENT, 0.0625, True, id="beyond its noise"),
         pytest.param(ONE_PERCENT, -0.0625, True, id="faster"),
         pytest.param(EXACT, math.log(1.001), True, id="beyond no noise at all"),
+        pytest.param((1.0, 1.0), math.log(1.001), True, id="of two trials without noise"),
         pytest.param((1.0,), 0.5, False, id="of unknown noise"),
     ],
 )

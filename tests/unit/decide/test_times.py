@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gate.decide.constants import CLEAR_CONFIDENCE
 from gate.decide.evidence.compiles import Work
 from gate.decide.judge.interval import Bar, Reading
 from gate.decide.judge.stored import Times, judge_time
@@ -128,6 +129,24 @@ def test_calls_of_the_same_code_that_kept_pace_with_eager_are_clear(
     """The clock's 5 % of error hide 0.06, t(.90) = 1.325 x 0.05 = 0.066; the ratio clears it."""
     times = make_times({LATENCY: (clock, 0.05), SPEEDUP: (0.0, 0.01)}, **changes)
     assert judge_time(LATENCY, times) == expected
+
+
+@pytest.mark.parametrize(
+    ("clock", "error", "suite_bounds", "expected"),
+    [
+        pytest.param(0.045, 0.03, 0.0, PACE, id="surely slower, by less than matters"),
+        pytest.param(0.055, 0.03, 0.0, SHARED, id="surely slower, by what matters"),
+        pytest.param(0.055, 0.03, 0.99, SHARED, id="than the suite"),
+        pytest.param(0.055, 0.03, 1.0, PACE, id="than the suite at most"),
+    ],
+)
+def test_calls_of_the_same_code_are_slower_by_what_matters_and_than_the_suite(
+    clock: float, error: float, suite_bounds: float, expected: State
+) -> None:
+    """The lower bound at 90 % is 1.325 x 0.03 = 0.040 below the estimate, and the edge is 0.049."""
+    times = make_times({LATENCY: (clock, error), SPEEDUP: (0.0, 0.01)}, stored_code=True)
+    bound = times.readings[LATENCY].compute_bound(1 - CLEAR_CONFIDENCE)
+    assert judge_time(LATENCY, replace(times, suite=suite_bounds * bound)) == expected
 
 
 SAME_CALLS, MORE_CALLS = Work(calls=0.0), Work(calls=0.03)
@@ -272,7 +291,10 @@ def test_value_of_zero_has_no_ratio() -> None:
     [
         ((0.0, 0.0), (0.0,), Status.UNCHANGED),
         ((0.0, 0.01), (0.2,), Status.UNCHANGED),  # of 0.3 s
+        ((0.0, 0.0), (0.3,), Status.UNCHANGED),
         ((3.0, 3.1), (0.0,), Status.UNCHANGED),
+        ((0.0, 0.2), (0.4,), Status.INCONCLUSIVE),
+        ((0.0, 0.2), (0.1, 0.4), Status.INCONCLUSIVE),
         ((0.0, 0.0), (50.0,), Status.INCONCLUSIVE),
     ],
 )
@@ -282,6 +304,12 @@ def test_a_compile_that_takes_no_longer_than_a_call_is_unchanged_up_to_its_thres
     """Its time is zero, and it would be open in every check."""
     row = decide_row(WARM, before={WARM: before}, after={WARM: after})
     assert row.status is expected
+
+
+def test_a_call_that_takes_no_time_is_open() -> None:
+    """A latency of 0 s is no measurement, though 10 us are below its threshold of 20 us."""
+    row = decide_row(LATENCY, before={LATENCY: (0.0, 0.0)}, after={LATENCY: (10e-6,)})
+    assert row.status is Status.INCONCLUSIVE
 
 
 def test_error_budget_is_shared_by_all_comparisons() -> None:
