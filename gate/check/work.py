@@ -147,8 +147,7 @@ class Queues:
         return queue.pop(0).case_id if queue else None
 
     def drop(self, lane: str) -> list[str]:
-        waiting = sorted([*self._begun.pop(lane, ()), *self._fresh.pop(lane, ())])
-        return [case.case_id for case in waiting]
+        return [waiting.case_id for waiting in (*self._begun.pop(lane, ()), *self._fresh.pop(lane, ()))]
 
 
 @dataclass(frozen=True, kw_only=True)
