@@ -8,7 +8,9 @@ import pytest
 
 from gate.check.procedure import CheckTerms, judge_recorded
 from gate.decide.judge.counted import Repeats
+from gate.decide.judge.machine import Machine
 from gate.decide.judge.pairs import Screened
+from gate.decide.judge.screening import BaseFindings, Screening
 from gate.decide.side_by_side import confirm_screening
 from gate.decide.suspects import Suspect, list_suspects
 from gate.decide.verdict import conclude_verdict, decide_verdict, screen_run
@@ -55,6 +57,43 @@ def test_pairs_acquit_what_the_screen_convicted() -> None:
     rows = len(verdict.comparisons)
     expected = Tally(trials=1, pairs=6, paired_cases=1, cleared=2, cases=1, comparisons=rows)
     assert verdict.tally == expected
+
+
+ONCE = Estimate(centre=1.0, low=None, high=None, noise=None, n=1)
+UPGRADED = Fact(code=Code.SINCE_UPGRADE)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_acquitted"),
+    [
+        ({}, Status.UNCHANGED, True),
+        ({}, Status.IMPROVED, True),
+        ({}, Status.INCONCLUSIVE, False),
+        ({}, Status.REGRESSED, False),
+        ({"decides": False}, Status.UNCHANGED, False),
+        ({"baseline": None}, Status.UNCHANGED, False),
+        ({"status": Status.INCONCLUSIVE}, Status.UNCHANGED, False),
+        ({"status": Status.INCONCLUSIVE, "remarks": (UPGRADED,)}, Status.UNCHANGED, True),
+        ({"status": Status.UNCHANGED}, Status.UNCHANGED, False),
+    ],
+)
+def test_what_stored_values_convicted_and_pairs_do_not_is_acquitted(
+    before: dict[str, Any], after: Status, *, is_acquitted: bool
+) -> None:
+    """Only what decides by a stored value, and was worse for sure or since an upgrade."""
+    row = replace(make_row(CASE, BREAKS, baseline=ONCE), **before)
+    earlier = make_row("other/x", BREAKS)
+    screening = Screening(
+        evidence=(),
+        comparisons=(row,),
+        machine=Machine(),
+        places={},
+        base=BaseFindings(acquitted=(earlier,)),
+    )
+    rows = (make_row(CASE, BREAKS, after), make_row(CASE, LATENCY))
+    revised = screening.revise(rows)
+    assert revised.comparisons == rows
+    assert revised.base.acquitted == ((earlier, row) if is_acquitted else (earlier,))
 
 
 def test_an_anchor_is_suggested_to_separate_creep_from_the_machine() -> None:

@@ -433,23 +433,30 @@ def test_a_shift_beyond_what_is_notable_is_named(shift: MachineShift, named: Map
 
 
 @pytest.mark.parametrize(
-    ("metric", "has_days", "sd"),
+    ("metric", "has_days", "wander", "sd"),
     [
-        (LATENCY, False, 0.03),
-        (SPEEDUP, False, 0.03),
-        (COLD, False, SESSION_SD),
-        (LATENCY, True, 0.05 / math.sqrt(0.455)),
-        (COLD, True, SESSION_SD),
+        (LATENCY, False, 0.0, 0.03),
+        (SPEEDUP, False, 0.0, 0.03),
+        (EAGER, False, 0.0, SESSION_SD),
+        (COLD, False, 0.0, SESSION_SD),
+        (LATENCY, True, 0.0, 0.05 / math.sqrt(0.455)),
+        (COLD, True, 0.0, SESSION_SD),
+        (LATENCY, False, 0.2, 0.2),
+        (COLD, False, 0.2, 0.2),
+        (SPEEDUP, False, 0.2, 0.03),
     ],
 )
 def test_calls_differ_between_sessions_as_the_speedups_do(
-    metric: Metric, *, has_days: bool, sd: float
+    metric: Metric, *, has_days: bool, wander: float, sd: float
 ) -> None:
-    """Those of all cases differ by 3 %, and this case's changes by 5 % from each day to the next."""
+    """Those of all cases differ by 3 %, and this case's changes by 5 % from each day to the next.
+
+    What the clock measures also differs as a machine does whose canaries wander; a ratio does not.
+    """
     days = {"mlp/x": {SPEEDUP: tuple(2.0 * math.exp(0.05 * (day % 2)) for day in range(6))}}
     uneven = Variance(value=0.03**2, df=math.inf)
     rules = JudgingRules(alpha=0.0025, priors={}, uneven=uneven, days=days if has_days else {})
-    session = rules.choose_session("mlp/x", metric, Machine())
+    session = rules.choose_session("mlp/x", metric, Machine(wander=wander))
     assert math.sqrt(session.value) == pytest.approx(sd)
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from gate.decide.constants import LIVE_PAIR_SD, PRIOR_DF
-from gate.decide.judge.counted import CountRules
 from gate.decide.judge.interval import Bar, read_pairs
 from gate.decide.judge.pairs import (
     NOT_SCREENED,
@@ -29,7 +28,7 @@ from gate.records.verdict import Comparison, Reason, Status
 from tests.make import POLICY, PairedCase, make_paired, pair_up
 
 LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
-COLD, WARM, BREAKS = Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME, Metric.GRAPH_BREAKS
+COLD, WARM = Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME
 PRIOR = Variance(value=LIVE_PAIR_SD**2, df=PRIOR_DF)
 BAR = Bar(alpha=0.01 / 12, threshold=Threshold(relative=0.03, absolute=0.0))
 WORSE, OPEN = (Status.REGRESSED, Reason.BEYOND_BAR), (Status.INCONCLUSIVE, Reason.UNSETTLED)
@@ -155,54 +154,3 @@ def test_what_no_number_of_pairs_settles_is_promised_none() -> None:
     edge = math.log(1.03) - 1e-5
     row = compare(pair_metrics(gather(), compiled_latency=[edge] * 6))[LATENCY]
     assert (row.status, row.more_pairs) == (Status.INCONCLUSIVE, 0)
-
-
-# --- counts, memory and drift ---
-
-
-@pytest.mark.parametrize(
-    ("pairs", "head", "seen", "expected"),
-    [
-        (1, 1.0, None, (Status.INCONCLUSIVE, 1)),
-        (1, 1.0, Status.REGRESSED, (Status.REGRESSED, None)),
-        (1, 1.0, Status.IMPROVED, (Status.INCONCLUSIVE, 1)),
-        (1, 1.0, 1.0, (Status.REGRESSED, None)),
-        (1, 1.0, 2.0, (Status.INCONCLUSIVE, 1)),
-        (2, 1.0, None, (Status.REGRESSED, None)),
-        (1, 0.0, None, (Status.UNCHANGED, None)),
-        (1, 0.0, Status.REGRESSED, (Status.UNCHANGED, None)),
-    ],
-)
-def test_a_count_that_rose_is_believed_once_it_was_seen_again(
-    pairs: int, head: float, seen: Status | float | None, expected: tuple[Status, int | None]
-) -> None:
-    """In a second pair, or in head's own trials: as the same status, or as the same value."""
-    screened = Screened(seen={} if seen is None else {BREAKS: seen})
-    row = compare(gather(screened, pairs=pairs, head={BREAKS: head}))[BREAKS]
-    assert ((row.status, row.more_pairs), row.pairs) == (expected, pairs)
-
-
-def test_a_count_that_fell_is_believed_by_its_status_alone() -> None:
-    """An equal value says nothing of a base that nobody measured twice."""
-    for seen, status in ((0.0, Status.INCONCLUSIVE), (Status.IMPROVED, Status.IMPROVED)):
-        row = compare(gather(Screened(seen={BREAKS: seen}), pairs=1, base={BREAKS: 1.0}, head={BREAKS: 0.0}))
-        assert row[BREAKS].status is status
-
-
-@pytest.mark.parametrize(
-    ("alpha", "pairs", "expected"),
-    [
-        (0.01, 1, (Status.INCONCLUSIVE, 3)),
-        (0.01, 3, (Status.INCONCLUSIVE, 1)),
-        (0.01, 4, (Status.REGRESSED, None)),
-        (0.5, 1, (Status.INCONCLUSIVE, 1)),
-    ],
-)
-def test_a_count_that_flickers_needs_as_many_pairs_as_make_chance_unlikely(
-    alpha: float, pairs: int, expected: tuple[Status, int | None]
-) -> None:
-    """All of head above all of the base is by chance once in 4^n at most: 256 for four pairs."""
-    side = gather(pairs=pairs, head={BREAKS: 1.0})
-    rules = replace(rule(side), counts=CountRules(alpha=alpha, flickering=frozenset({BREAKS})))
-    row = compare(side, rules)[BREAKS]
-    assert ((row.status, row.more_pairs), row.pairs) == (expected, pairs)

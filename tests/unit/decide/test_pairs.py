@@ -10,11 +10,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gate.decide.constants import LIVE_PAIR_SD, LOOKS, POOLING_LOSS, PRIOR_DF
+from gate.decide.evidence.gather import Question
 from gate.decide.evidence.pairs import Pair, collect_paired, collect_processor, list_pairs
-from gate.decide.judge.counted import Repeats
+from gate.decide.judge.counted import NO_COUNT_RULES, CountRules, Repeats
 from gate.decide.judge.interval import Bar, Reading, read_pairs
 from gate.decide.judge.pairs import (
     NOT_SCREENED,
+    CasePairs,
+    PairRules,
+    Screened,
+    compare_paired,
     compute_further_pairs,
     compute_pair_detectable,
     decide_pairs,
@@ -22,10 +27,11 @@ from gate.decide.judge.pairs import (
     make_pair_rules,
 )
 from gate.decide.stats import Variance, compute_hodges_lehmann
-from gate.records.cases import Metric, Threshold
+from gate.metrics import SPECS
+from gate.records.cases import Case, Metric, Threshold
 from gate.records.run import BASE_ARM, Pairing, Trial
 from gate.records.verdict import Reason, Status
-from tests.make import POLICY, PairedCase, make_paired
+from tests.make import POLICY, PairedCase, make_paired, make_run
 from tests.make import pair_up as in_pairs
 
 LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
@@ -75,6 +81,20 @@ def test_trials_of_one_index_are_a_pair() -> None:
         make_trial("head", 1, Pairing.ALONE),
     )
     assert list_pairs(trials) == {"a/x": (pair_up(trials[1], trials[0]),)}
+
+
+def test_a_head_whose_base_is_lost_stands_for_its_case() -> None:
+    """Of a suspect the trial alone was screened, and does not count; else both count."""
+    alone, paired = (
+        make_trial("head", pairing=pairing, compiled_latency=(0.01,))
+        for pairing in (Pairing.ALONE, Pairing.LIVE)
+    )
+    run = make_run(alone, paired, base=())
+    pairings = [
+        [trial.pairing for trial in gather_case_pairs(run, POLICY, screened)[0].trials]
+        for screened in ({"a/x": NOT_SCREENED}, None)
+    ]
+    assert pairings == [[Pairing.LIVE], [Pairing.ALONE, Pairing.LIVE]]
 
 
 # --- the change of one pair ---
@@ -351,6 +371,93 @@ def test_one_noisy_suspect_is_seldom_a_false_alarm(sd: float, twin_sd: float) ->
 def test_no_number_of_pairs_settles_the_threshold_itself() -> None:
     """An estimate 0.01 % below the threshold stays open."""
     assert compute_further_pairs(read_pairs(make_paired([math.log(1.03) - 1e-4] * 6), PRIOR), BAR) is None
+
+
+@pytest.mark.parametrize(("below", "expected"), [(1.401e-3, 99), (1.394e-3, None)])
+def test_no_more_than_99_pairs_are_forecast(below: float, expected: int | None) -> None:
+    """Six pairs that agree, and 99 more: s2 = 4 x 1.6^2 / 9, SE = s sqrt(1.08 / 105), t(.90; 78) = 1.2921.
+
+    105 pairs leave 1.398e-3 to the upper bound, 104 leave 1.405e-3, and 106 leave 1.391e-3.
+    """
+    reading = read_pairs(make_paired([math.log(1.03) - below] * 6), PRIOR)
+    assert compute_further_pairs(reading, BAR) == expected
+
+
+# --- counts ---
+
+BREAKS = Metric.GRAPH_BREAKS
+ONCE = OPEN, 1, 1  # seen in one pair, and to be in one more
+FLICKERING = CountRules(alpha=0.01, flickering=frozenset({BREAKS}))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "seen", "expected"),
+    [
+        pytest.param((0.0,), (0.0,), None, (CLEAR, 1, None), id="the same"),
+        pytest.param((0.0,), (1.0,), None, ONCE, id="more, once"),
+        pytest.param((0.0,), (1.0,), Status.REGRESSED, (WORSE, 1, None), id="stored values convict it too"),
+        pytest.param((0.0,), (1.0,), 1.0, (WORSE, 1, None), id="head alone counted as many"),
+        pytest.param((0.0,), (1.0,), 2.0, ONCE, id="head alone counted others"),
+        pytest.param((0.0,), (1.0,), Status.IMPROVED, ONCE, id="less than is stored"),
+        pytest.param((1.0,), (0.0,), None, ONCE, id="fewer, once"),
+        pytest.param((1.0,), (0.0,), Status.IMPROVED, (BETTER, 1, None), id="less than is stored, too"),
+        pytest.param((1.0,), (0.0,), 0.0, ONCE, id="as few in head alone"),
+        pytest.param((0.0,) * 2, (1.0,) * 2, None, (WORSE, 2, None), id="more, twice"),
+        pytest.param((0.0,), (1.0,) * 2, None, ONCE, id="one value of the base"),
+        pytest.param((0.0,) * 2, (1.0,), None, ONCE, id="one value of head"),
+        pytest.param((0.0,) * 2, (0.0, 1.0), None, (OPEN, 2, None), id="differs in head"),
+    ],
+)
+def test_a_count_that_changed_stands_once_it_was_seen_again(
+    before: Sequence[float],
+    after: Sequence[float],
+    seen: Status | float | None,
+    expected: tuple[tuple[Status, Reason], int, int | None],
+) -> None:
+    """By a second pair, by what is stored, or, where it is worse, by the same count in head's own trials."""
+    screened = Screened(seen={} if seen is None else {BREAKS: seen})
+    assert judge_count(before, after, screened) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected", "more_pairs"),
+    [
+        ((0.0,), (1.0,), OPEN, 3),
+        ((0.0,) * 3, (1.0,) * 3, OPEN, 1),
+        ((0.0, 1.0, 0.0, 0.0), (1.0, 2.0, 1.0, 1.0), OPEN, 1),
+        ((0.0,) * 4, (1.0,) * 4, WORSE, None),
+    ],
+)
+def test_a_count_that_flickers_needs_the_pairs_that_convict_it(
+    before: Sequence[float], after: Sequence[float], expected: tuple[Status, Reason], more_pairs: int | None
+) -> None:
+    """Four that are apart are luck in 1 of 256, of 1 % that are allowed; what needs others needs one more."""
+    judged = judge_count(before, after, rules=FLICKERING)
+    assert judged == (expected, len(before), more_pairs)
+
+
+def judge_count(
+    before: Sequence[float],
+    after: Sequence[float],
+    screened: Screened = NOT_SCREENED,
+    rules: CountRules = NO_COUNT_RULES,
+) -> tuple[tuple[Status, Reason], int, int | None]:
+    """The state of graph breaks with these values in pairs, the number of pairs, and of those it needs."""
+    case, threshold = Case(id="a/x", model="a", definition="d1"), SPECS[BREAKS].threshold
+    question = Question(case=case, metric=BREAKS, before=before, after=after, threshold=threshold)
+    side = CasePairs(
+        case=case,
+        trials=(make_trial("head"),),
+        failures=(),
+        values={BREAKS: tuple(after)},
+        stored=(),
+        questions={BREAKS: question},
+        paired={},
+        processor=None,
+        screened=screened,
+    )
+    (row,) = compare_paired(side, PairRules(alpha=0.001, priors={}, processor={}, counts=rules))
+    return (row.status, row.reason), row.pairs, row.more_pairs
 
 
 # --- frequencies on synthetic pairs with known truth ---

@@ -34,7 +34,7 @@ from tests.make import (
 )
 from tests.words import describe_causes, describe_comparison
 
-from .one_case import BREAKS, EAGER, LATENCY, STORED, STORED_CASE, STORED_TIMES, WARM, confirm
+from .one_case import BREAKS, EAGER, LATENCY, STORED, STORED_CASE, STORED_TIMES, WARM, confirm, scale
 
 OLD, NEW = "/venvs/old/bin/python", "/venvs/new/bin/python"
 NEWER_TORCH = replace(CPU_HOST, torch="2.14.1+cpu")
@@ -151,6 +151,14 @@ def test_a_time_that_is_worse_since_a_driver_is_inconclusive(
     """Beyond 5 % it is inconclusive; otherwise as with any other host."""
     verdict = judge_upgraded(decide, Situation, CUDA_HOST, NEWER_DRIVER, compiled_latency=factor)
     assert state(find_row(verdict, LATENCY)) == expected
+
+
+def test_a_time_that_may_be_no_worse_since_a_driver_is_not_compared() -> None:
+    """7 % more than what varies by 10 % from trial to trial."""
+    before = {LATENCY: scale(0.010, (0.9, 1.0, 1.1))}
+    situation = Situation(before=before, after={LATENCY: (0.0107,)}, host=CUDA_HOST)
+    row = find_row(decide(situation, environment=NEWER_DRIVER), LATENCY)
+    assert state(row) == (Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT)
 
 
 def test_the_driver_is_the_first_reason() -> None:

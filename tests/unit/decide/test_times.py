@@ -9,8 +9,10 @@ import pytest
 
 from gate.decide.constants import CLEAR_CONFIDENCE
 from gate.decide.evidence.compiles import Work
+from gate.decide.evidence.gather import gather_evidence
+from gate.decide.judge.compare import add_questions
 from gate.decide.judge.interval import Bar, Reading
-from gate.decide.judge.stored import Times, judge_time
+from gate.decide.judge.stored import Times, judge_time, make_rules
 from gate.decide.stats import Variance
 from gate.decide.suspects import list_suspects
 from gate.decide.verdict import decide_verdict, screen_run
@@ -320,6 +322,35 @@ def test_error_budget_is_shared_by_all_comparisons() -> None:
         for to in ({}, {"error_budget": 1e-5}, {"times_judged": 1000})
     ]
     assert states == [WORSE, SUSPECT, SUSPECT]
+
+
+@pytest.mark.parametrize(
+    ("changes", "divisor"),
+    [
+        pytest.param([{}], 2, id="a latency and its speedup"),
+        pytest.param([{}, {}], 4, id="of two cases"),
+        pytest.param([{}, {"before": latencies(0.02, 0.01, (1.0, 1.0))}], 2, id="two trials decide nothing"),
+        pytest.param([{"before": latencies(0.02, 0.01, (1.0, 1.0))}], 1, id="nothing decides"),
+        pytest.param([{}, {"before": {BREAKS: (0.0, 1.0)}, "after": {BREAKS: (0.0,)}}], 4, id="flickers"),
+        pytest.param([{"before": {COLD: (0.0,) * 3}, "after": {COLD: (1.0,)}}], 1, id="no ratio"),
+    ],
+)
+def test_the_error_budget_is_divided_by_what_may_be_a_false_alarm(
+    changes: Sequence[Mapping[str, Any]], divisor: int
+) -> None:
+    """By each deciding time with three stored trials, and in each case by each count that flickers.
+
+    Times are judged twice; counts are not.
+    """
+    usual = {"before": latencies(0.02, 0.01), "after": latencies(0.02, 0.01)}
+    situations = [
+        Situation(case_id=f"m{number}/x", **(usual | dict(each))) for number, each in enumerate(changes)
+    ]
+    gathered = gather_evidence(make_measured(*situations), make_stored(*situations))
+    evidence = [add_questions(each, POLICY) for each in gathered]
+    rules = make_rules(evidence, replace(POLICY, error_budget=0.02, times_judged=2), has_base=False)
+    assert rules.alpha == pytest.approx(0.01 / divisor)
+    assert rules.counts.alpha == pytest.approx(0.02 / divisor)
 
 
 def test_a_shard_leaves_the_other_cases_their_part_of_the_budget() -> None:

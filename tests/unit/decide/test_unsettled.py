@@ -74,11 +74,13 @@ def test_no_more_pairs_where_none_can_help(changes: dict[str, Any]) -> None:
 
 
 def test_more_cases_share_the_error_budget() -> None:
-    """Each of 41 cases has a 41st of the budget."""
+    """Each of 41 cases has a 41st of the budget; one has three times and a memory, and six looks convict."""
     suspect = PairedCase(pairs=4, full=1)
     others = [PairedCase(pairs=4, case_id=f"m{n}/x", full=1) for n in range(40)]
     alone, crowd = (gather_judged(pair_up(*cases), POLICY)[1] for cases in ((suspect,), (suspect, *others)))
     assert crowd.alpha == pytest.approx(alone.alpha / 41)
+    assert alone.counts.alpha == pytest.approx(POLICY.error_budget / 4)
+    assert alone.alpha == pytest.approx(POLICY.error_budget / 4 / 6)
 
 
 def test_a_shard_leaves_the_other_cases_their_part_of_the_budget() -> None:

@@ -67,6 +67,23 @@ def test_failed_case_makes_the_run_incomplete() -> None:
     assert verdict.failures == (fail(),)
 
 
+@pytest.mark.parametrize(
+    ("planned", "failures", "expected", "codes"),
+    [
+        (1, (), (Status.MISSING, Reason.NOT_RUN), [Code.NOTHING_MEASURED]),
+        (2, (), (Status.MISSING, Reason.NOT_RUN), [Code.TRIALS_CAME]),
+        (2, (fail(),), (Status.FAILED, Reason.CASE_FAILED), [Code.FAILURE]),
+    ],
+)
+def test_a_trial_without_a_value_says_why_its_case_has_none(
+    planned: int, failures: tuple[CaseFailure, ...], expected: tuple[Status, Reason], codes: list[Code]
+) -> None:
+    """A failure comes first, then a trial that did not come, and else it measured nothing."""
+    run = make_run(*make_trials(CASE, [{}]), trials_planned=planned, failures=failures)
+    (row,) = decide_verdict(run, (), POLICY).comparisons
+    assert (state(row), [fact.code for fact in row.remarks]) == (expected, codes)
+
+
 def test_regression_in_a_partly_failed_case_is_listed() -> None:
     """With a failed trial and a new graph break the verdict is INCOMPLETE and names both."""
     verdict = decide(Situation(before=SAME, after=MORE, failures=(fail(trial=1),)))
