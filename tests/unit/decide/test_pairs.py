@@ -68,6 +68,32 @@ def test_trials_of_one_index_are_a_pair() -> None:
     assert list_pairs(trials) == {"a/x": (pair_up(trials[1], trials[0]),)}
 
 
+def test_pairs_are_listed_by_case_and_index() -> None:
+    """Trials may come in any order; those of an arm alone are none."""
+    trials = [
+        replace(make_trial(arm, index), case_id=case_id)
+        for case_id, index in (("b/x", 1), ("a/x", 2), ("a/x", 1))
+        for arm in ("head", "base")
+    ]
+    pairs = list_pairs([*trials, make_trial("head", 3), make_trial("base", 4)])
+    assert list(pairs) == ["a/x", "b/x"]
+    assert [pair.head.index for pair in pairs["a/x"]] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "expected"),
+    [
+        (Pairing.LIVE, Pairing.LIVE, True),
+        (Pairing.LIVE, Pairing.TURNS, False),
+        (Pairing.TURNS, Pairing.LIVE, False),
+        (Pairing.TURNS, Pairing.TURNS, False),
+    ],
+)
+def test_a_pair_is_live_where_both_arms_are(base: Pairing, head: Pairing, *, expected: bool) -> None:
+    """Blocks of an arm that ran in turn belong to no others."""
+    assert pair_up(make_trial("base", 1, base), make_trial("head", 1, head)).is_live is expected
+
+
 # --- the change of one pair ---
 
 
