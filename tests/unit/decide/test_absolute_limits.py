@@ -277,6 +277,7 @@ def test_steps_of_training_are_missing_where_they_were_to_be_looked_at() -> None
     for warning, outcome in (
         (failed, Outcome.INCOMPLETE),
         (replace(failed, metrics=(Metric.PEAK_MEMORY,)), Outcome.NOTHING_COMPARED),
+        (replace(failed, code=Code.UNKNOWN_HERE), Outcome.NOTHING_COMPARED),
     ):
         warned = replace(run, trials=tuple(replace(trial, warnings=(warning,)) for trial in run.trials))
         assert judge(limits, warned).outcome is outcome

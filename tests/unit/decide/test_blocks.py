@@ -78,6 +78,24 @@ def test_an_arm_that_disturbs_itself_now_and_then_shows_over_all_pairs(pairs: in
     assert list(paired[LATENCY].changes) == [pytest.approx(expected)] * pairs
 
 
+def test_arms_that_lose_as_many_blocks_are_disturbed_alike() -> None:
+    """In every other super-block each arm loses one block, in which head takes twice as long."""
+    cost = (2.002, 2.002, 2.002, 2.002, 1.998, 1.998, 1.998, 1.998) * 4
+    base = make_arm(cost, [0.0, 1.0, 1.0, 1.0] * 8)
+    head = make_arm([2.2, 4.4, 2.2, 2.2] * 8, [1.1, 0.0, 1.1, 1.1] * 8)
+    paired = collect_paired([Pair(base=base, head=head)])
+    assert paired[LATENCY].changes[0] == pytest.approx(math.log(1.1))
+
+
+@pytest.mark.parametrize(("blocks", "expected"), [(2, 1.5), (4, 1.2)])
+def test_two_super_blocks_show_that_arms_are_disturbed_alike(blocks: int, expected: float) -> None:
+    """Of one nobody knows what is chance: its blocks count as a whole."""
+    base = make_arm((2.0, 2.0, 3.0, 3.0)[:blocks], [1.0] * blocks)
+    head = make_arm((3.0, 3.0, 3.0, 3.0)[:blocks], [1.2] * blocks)
+    paired = collect_paired([Pair(base=base, head=head)])
+    assert paired[LATENCY].changes[0] == pytest.approx(math.log(expected))
+
+
 def test_a_program_that_disturbs_one_arm_for_a_while_is_left_out() -> None:
     """Eight disturbed blocks in a row of head and two of base are four draws, not ten."""
     base, head = [1.0] * 40, [1.1] * 40
@@ -115,6 +133,12 @@ def test_times_that_nobody_measured_are_no_crash(whole: float) -> None:
     base, head = make_arm([whole] * 10, [1e300] * 10), make_arm([1.0] * 10, [1e-300] * 10)
     for change in (compare_latency(base, head, LATENCY), compare_latency(head, base, LATENCY)):
         assert change is None or math.isfinite(change)
+
+
+@pytest.mark.parametrize(("base_s", "head_s"), [(1e300, 1e-300), (1e-300, 1e300)])
+def test_a_ratio_that_is_no_number_is_no_change(base_s: float, head_s: float) -> None:
+    """Neither infinity nor zero has a logarithm."""
+    assert compare_latency(make_arm([base_s] * 2), make_arm([head_s] * 2), LATENCY) is None
 
 
 def test_blocks_that_one_arm_lost_are_not_compared() -> None:

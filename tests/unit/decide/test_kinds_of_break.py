@@ -229,8 +229,11 @@ def test_within_one_stack_and_setting_counts_decide() -> None:
     assert state(find_row(ab(FLAT, NESTED, ("", "on")), BREAKS)) == SAME
 
 
-def test_stored_values_of_the_other_setting_are_matched_by_kind() -> None:
-    """A baseline keeps no stacks: its 4 and head's 1 are the same break."""
+@pytest.mark.parametrize(("setting", "expected"), [("on", SAME), ("off", BETTER)])
+def test_stored_values_of_the_other_setting_are_matched_by_kind(
+    setting: str, expected: tuple[Status, Reason]
+) -> None:
+    """A baseline keeps no stacks: its 4 and head's 1 are the same break, or fewer under its own setting."""
     verdict = decide(
         Situation(
             before={BREAKS: (4.0, 4.0, 4.0)},
@@ -238,10 +241,10 @@ def test_stored_values_of_the_other_setting_are_matched_by_kind() -> None:
             breaks_before=tuple(replace(graph_break, stack=()) for graph_break in FLAT),
             breaks_after=NESTED,
             workload_before={"nested_graph_breaks": "off"},
-            workload_after={"nested_graph_breaks": "on"},
+            workload_after={"nested_graph_breaks": setting},
         )
     )
-    assert state(find_row(verdict, BREAKS)) == SAME
+    assert state(find_row(verdict, BREAKS)) == expected
 
 
 def test_a_function_that_was_given_up_is_of_the_break_within() -> None:

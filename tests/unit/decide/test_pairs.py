@@ -31,7 +31,7 @@ from gate.metrics import SPECS
 from gate.records.cases import Case, Metric, Threshold
 from gate.records.run import BASE_ARM, Pairing, Trial
 from gate.records.verdict import Reason, Status
-from tests.make import POLICY, PairedCase, make_paired, make_run
+from tests.make import POLICY, PairedCase, make_paired
 from tests.make import pair_up as in_pairs
 
 LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
@@ -83,18 +83,30 @@ def test_trials_of_one_index_are_a_pair() -> None:
     assert list_pairs(trials) == {"a/x": (pair_up(trials[1], trials[0]),)}
 
 
-def test_a_head_whose_base_is_lost_stands_for_its_case() -> None:
-    """Of a suspect the trial alone was screened, and does not count; else both count."""
-    alone, paired = (
-        make_trial("head", pairing=pairing, compiled_latency=(0.01,))
-        for pairing in (Pairing.ALONE, Pairing.LIVE)
-    )
-    run = make_run(alone, paired, base=())
-    pairings = [
-        [trial.pairing for trial in gather_case_pairs(run, POLICY, screened)[0].trials]
-        for screened in ({"a/x": NOT_SCREENED}, None)
+def test_pairs_are_listed_by_case_and_index() -> None:
+    """Trials may come in any order; those of an arm alone are none."""
+    trials = [
+        replace(make_trial(arm, index), case_id=case_id)
+        for case_id, index in (("b/x", 1), ("a/x", 2), ("a/x", 1))
+        for arm in ("head", "base")
     ]
-    assert pairings == [[Pairing.LIVE], [Pairing.ALONE, Pairing.LIVE]]
+    pairs = list_pairs([*trials, make_trial("head", 3), make_trial("base", 4)])
+    assert list(pairs) == ["a/x", "b/x"]
+    assert [pair.head.index for pair in pairs["a/x"]] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "expected"),
+    [
+        (Pairing.LIVE, Pairing.LIVE, True),
+        (Pairing.LIVE, Pairing.TURNS, False),
+        (Pairing.TURNS, Pairing.LIVE, False),
+        (Pairing.TURNS, Pairing.TURNS, False),
+    ],
+)
+def test_a_pair_is_live_where_both_arms_are(base: Pairing, head: Pairing, *, expected: bool) -> None:
+    """Blocks of an arm that ran in turn belong to no others."""
+    assert pair_up(make_trial("base", 1, base), make_trial("head", 1, head)).is_live is expected
 
 
 # --- the change of one pair ---

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gate.decide.conclude.accept import list_set_apart
-from gate.records.cases import Metric, Quarantine
+from gate.decide.conclude.accept import list_set_apart, note_quarantine
+from gate.records.cases import Metric, Policy, Quarantine
 from gate.records.verdict import Outcome, Status
 from gate.report import render
 from tests.make import TODAY, Situation, decide, find_row, make_failure, make_row
@@ -101,6 +101,17 @@ def test_a_failure_is_covered_with_the_whole_case_only(metric: Metric | None, ou
     notes = [note for note in write_notes(verdict) if "Now: " in note]
     assert [note.partition("Now: ")[2] for note in notes] == ([f"{ID} whole case FAILED."] if notes else [])
     assert bool(notes) is (metric is None)
+
+
+def test_a_note_names_three_findings_and_counts_all() -> None:
+    """Of four that are worse, in the order of the report, and of one that is not."""
+    worse = (Metric.GRAPH_BREAKS, Metric.RECOMPILES, Metric.UNIQUE_GRAPHS, Metric.EAGER_FALLBACKS)
+    rows = [make_row(ID, metric, decides=False, quarantined=True) for metric in worse]
+    same = make_row(ID, Metric.CUDAGRAPH_SKIPS, Status.UNCHANGED, decides=False, quarantined=True)
+    better = make_row(ID, Metric.PEAK_MEMORY, Status.IMPROVED, decides=False, quarantined=True)
+    policy = Policy(thresholds={}, quarantine=(make_entry(metric=None),), today=TODAY)
+    (note,) = note_quarantine([better, *rows, same], policy)
+    assert (note.metrics, note.numbers) == (worse[:3], {"worse": 4, "comparisons": 6})
 
 
 def test_quiet_quarantine_says_so() -> None:
