@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gate.decide.conclude.accept import apply_acceptances, can_be_accepted, compute_acceptance_limit
-from gate.decide.conclude.coverage import is_lack_accepted, list_uncompared, measure_coverage
+from gate.decide.conclude.coverage import is_lack_accepted, list_uncompared
 from gate.decide.conclude.outcome import decide_outcome
 from gate.errors import UsageError
 from gate.files.entry import LINE
@@ -92,15 +92,13 @@ def parse_words(name: str, words: tuple[str, ...]) -> CommandWords:
     """Raises CommandRefusedError where a word means nothing, or an acceptance has no reason."""
     allowed, usage = _WORDS[name]
     values: dict[str, Any] = {}
-    line, start = " ".join(words), 0
-    while start < len(line):
-        match = _WORD.match(line, start)
-        key, value = _parse_word(match) if match else ("", "")
-        if match is None or key not in allowed or key in values:
-            count = line.count(" ", 0, start) + 1
+    line = " ".join(words)
+    for match in _WORD.finditer(line):
+        key, value = _parse_word(match)
+        if key not in allowed or key in values:
+            count = line[: match.start()].count(" ") + 1
             raise CommandRefusedError(f"word {count} after the command cannot be read", usage)
         values[key] = value
-        start = match.end() + 1
     parsed = CommandWords(**values)
     reason = parsed.reason.strip()
     if "reason" in allowed and not (LINE.holds(reason) and reason.isprintable()):
@@ -223,7 +221,7 @@ def _list_lacking(verdict: Shown, accepted: tuple[Acceptance, ...], terms: Accep
     after = apply_acceptances(verdict.comparisons, _make_policy(accepted, terms))
     outcome = decide_outcome(after, finished=verdict.tally.finished)
     # A PASS that failed all the same asks for everything to have a baseline.
-    is_partial = outcome is Outcome.PASS and not accepted and not measure_coverage(after).is_whole
+    is_partial = outcome is Outcome.PASS and not accepted
     if outcome is not Outcome.NOTHING_COMPARED and not is_partial:
         return ()
     ours = {case.id for case in terms.cases}
@@ -247,7 +245,7 @@ def write_message(request: AuthorizedCommand, accepted: Accepted) -> str:
 
 
 def render_accepted(accepted: Accepted) -> str:
-    first = accepted.acceptances[0]  # all of one comment, and so of one gate, environment and day
+    first, *_ = accepted.acceptances  # all of one comment, and so of one gate, environment and day
     removed = " or is removed" if any(row.reason is Reason.REMOVED for row in accepted.rows) else ""
     what = f"{len(accepted.rows)} of what regressed{removed}" if accepted.rows else "the lack of baselines"
     left = SENTENCES["remaining"].get(accepted.remaining.lower(), "")

@@ -104,7 +104,7 @@ def _get_member(archive: zipfile.ZipFile, name: str, limit_bytes: int) -> zipfil
     members = [member for member in archive.infolist() if member.filename == name]
     if len(members) != 1:
         raise RefusedError(Refusal.NO_MEMBER)
-    member = members[0]
+    (member,) = members
     kind = stat.S_IFMT(member.external_attr >> 16)  # 0 where the archive was not made on Unix
     if kind not in (0, stat.S_IFREG):
         raise RefusedError(Refusal.NO_MEMBER)

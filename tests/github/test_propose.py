@@ -1,6 +1,5 @@
 """Proposing baselines: through the Git data API of a fake GitHub with a real repository behind it."""
 
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,13 +26,10 @@ from gate.fingerprint import compute_environment_id
 from gate.github.git_data import GitData, compute_blob_sha
 from gate.github.propose import RefreshRequest, propose_refresh
 from gate.github.transport import GitHubError, RejectedError
-from gate.publish import submitted
 from gate.publish.proposal_text import MAX_PROPOSAL_BYTES
-from gate.publish.submitted import check_measured_run, record_run
 from gate.records.cases import Case
 from gate.records.facts import Disturbance
 from gate.records.run import Conditions, Provenance
-from gate.store.baselines import encode_baseline
 
 
 def test_new_baselines_become_one_commit_on_a_branch_and_a_pull_request(topic: Topic, tmp_path: Path) -> None:
@@ -342,27 +338,3 @@ def test_two_proposals_at_once_lose_neither(topic: Topic, is_stale: bool) -> Non
     topic.propose()
     assert set(topic.proposed) == {STORED, f"baselines/{ON_GPU}"}
     assert topic.body.count("recorded for the first time") == 2
-
-
-@pytest.mark.parametrize(("count", "is_refused"), [(0, True), (1, False), (1000, False), (1001, True)])
-def test_a_refresh_is_of_one_to_a_thousand_cases(count: int, is_refused: bool) -> None:
-    """Each case is a file, and what is stored is read one by one."""
-    run = make_run("c" * 40, cases=tuple(f"m/{index}" for index in range(count)))
-
-    with pytest.raises(UsageError, match="none or more than 1000") if is_refused else nullcontext():
-        check_measured_run(run, "c" * 40, run.cases)
-
-
-@pytest.mark.parametrize(("room", "is_refused"), [(0, False), (-1, True)])
-def test_a_baseline_that_would_be_too_large_is_refused(
-    monkeypatch: pytest.MonkeyPatch, room: int, is_refused: bool
-) -> None:
-    """The largest case decides; one that just fits is recorded."""
-    run = make_run("c" * 40, cases=("m/short", "m/" + "long" * 20))
-    recorded = record_run(run, run.provenance)
-    sizes = [len(encode_baseline(baseline)) for baseline in recorded]
-    assert min(sizes) + 1 < max(sizes)
-
-    monkeypatch.setattr(submitted, "MAX_BASELINE_BYTES", max(sizes) + room)
-    with pytest.raises(UsageError, match="larger file than a baseline") if is_refused else nullcontext():
-        assert record_run(run, run.provenance) == recorded

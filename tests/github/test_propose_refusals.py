@@ -1,7 +1,7 @@
 """A proposal hides nothing and brings nothing back: its sources, and what stops it."""
 
 import json
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,6 @@ from gate.errors import UsageError
 from gate.github.git_data import GitData
 from gate.github.propose import RefreshRequest, load_cases_at, propose_refresh
 from gate.github.transport import GitHubError
-from gate.publish.submitted import check_measured_run
 from gate.records.cases import Metric
 from gate.records.run import FailureKind, Trial
 from gate.store.baselines import MAX_BASELINE_BYTES
@@ -201,34 +200,6 @@ def test_a_run_that_is_not_fit_is_reported_in_our_words(
 ) -> None:
     """Known cases and stages are named; other names of the run are not."""
     assert topic.refuse(**changes).what == what
-
-
-@pytest.mark.parametrize("count", [6, 7])
-@pytest.mark.parametrize("is_changed", [True, False], ids=["defined otherwise", "not fit"])
-def test_six_cases_are_named_in_a_refusal(count: int, is_changed: bool) -> None:
-    """The rest is counted."""
-    names = [f"m/{index}" for index in range(count)]
-    run = make_run("a" * 40, cases=tuple(names))
-    registered = tuple(replace(case, definition="other") for case in run.cases) if is_changed else run.cases
-    words = names if is_changed else [f"{name} (0 of 3 trials)" for name in names]
-
-    with pytest.raises(UsageError) as refused:
-        check_measured_run(replace(run, trials=()), "a" * 40, registered)
-
-    rest = " and 1 more" if count == 7 else ""
-    assert refused.value.what.partition(": ")[2] == ", ".join(words[:6]) + rest
-
-
-@pytest.mark.parametrize(
-    ("commit", "dirty", "is_refused"),
-    [("a" * 40, False, False), ("a" * 40, True, True), ("b" * 40, False, True)],
-)
-def test_a_run_must_have_measured_the_commit_as_it_is(commit: str, dirty: bool, is_refused: bool) -> None:
-    """Changes that are not committed may be anything, as another commit may."""
-    run = replace(RUN, provenance=replace(RUN.provenance, commit=commit, dirty=dirty))
-
-    with pytest.raises(UsageError, match="did not measure the commit") if is_refused else nullcontext():
-        check_measured_run(run, "a" * 40, run.cases)
 
 
 @pytest.mark.parametrize(
