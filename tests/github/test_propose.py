@@ -87,6 +87,17 @@ def test_a_second_proposal_of_the_same_run_writes_nothing(topic: Topic) -> None:
     ]
 
 
+def test_propose_measured_values_of_a_new_environment(topic: Topic) -> None:
+    """A note points out that nothing is stored of its machine; of a known one it does not."""
+    topic.store(0.010)
+    topic.push({"baselines/README.md": "of all environments"})
+    topic.propose(latency_s=0.012)
+    assert "has no baselines of this environment" not in topic.body
+    topic.git.run("update-ref", "-d", f"refs/heads/{BRANCH}")
+    topic.propose(environment=replace(ENVIRONMENT, cpu="Another CPU"))
+    assert "has no baselines of this environment" in topic.body
+
+
 def test_values_that_are_stored_already_commit_nothing(topic: Topic) -> None:
     """Merged values that a newer head measures again make no branch and no pull request."""
     topic.store(0.010)
@@ -264,7 +275,7 @@ GPU = replace(ENVIRONMENT, cpu="Another CPU")
 ON_GPU = f"{compute_environment_id(GPU)}/{CASE}.json"
 
 
-def test_proposals_of_one_commit_add_up(topic: Topic, tmp_path: Path) -> None:
+def test_proposals_list_others_of_their_commit(topic: Topic, tmp_path: Path) -> None:
     """The branch and the body have both selections and both machines."""
     topic.store(0.010)
 

@@ -22,6 +22,7 @@ from refreshes import (
 )
 
 from gate.errors import UsageError
+from gate.github.client import GitHubClient
 from gate.github.git_data import GitData
 from gate.github.propose import RefreshRequest, load_cases_at, propose_refresh
 from gate.github.transport import GitHubError
@@ -241,6 +242,34 @@ def test_a_registry_of_a_thousand_files_is_not_read(topic: Topic) -> None:
         load_cases_at(GitData(topic.client), head, "gate.yml")
 
     assert len(topic.github.requests) == 1
+
+
+class _Commit(GitData):
+    """A commit of these files, each of which is a request."""
+
+    def __init__(self, client: GitHubClient, files: dict[str, str]) -> None:
+        super().__init__(client)
+        self._files = files
+
+    def fetch_file(self, path: str, ref: str, limit_bytes: int) -> bytes | None:
+        del ref, limit_bytes
+        return self._files[path].encode() if path in self._files else None
+
+
+@pytest.mark.parametrize(("count", "is_read"), [(50, True), (51, False)])
+def test_propose_loads_cases_of_fifty_registries(client: GitHubClient, count: int, is_read: bool) -> None:
+    """More are not asked for."""
+    names = [f"m{index}.yml" for index in range(count)]
+    model = "models:\n  - {name: bert, factory: 'bench:make', cases: [{}]}\n"
+    files = dict.fromkeys(names, "version: 1\n") | {
+        "gate.yml": f"version: 1\nreference_models: false\nregistry: [{', '.join(names)}]\n{model}"
+    }
+    commit = _Commit(client, files)
+    if is_read:
+        assert [case.id for case in load_cases_at(commit, "a" * 40, "gate.yml")] == [CASE]
+        del files["m49.yml"]
+    with pytest.raises(UsageError, match="of the measured commit, or a registry"):
+        load_cases_at(commit, "a" * 40, "gate.yml")
 
 
 # --- what GitHub refuses ---

@@ -69,6 +69,18 @@ def test_a_run_that_was_started_again_is_newer(publisher: Publisher, started: st
     assert ("REGRESSION" in publisher.body) is (state == "failure")
 
 
+@pytest.mark.parametrize(
+    ("length", "description"), [(139, "x" * 139), (140, "x" * 140), (141, f"{'x' * 137}...")]
+)
+def test_publish_makes_a_status_of_140_characters(
+    publisher: Publisher, monkeypatch: pytest.MonkeyPatch, length: int, description: str
+) -> None:
+    """GitHub refuses a longer description."""
+    monkeypatch.setattr("gate.github.publish.describe_outcome", lambda _: "x" * length)
+    publisher.publish(make_failing())
+    assert publisher.status_told == ("failure", description)
+
+
 def test_no_status(publisher: Publisher) -> None:
     """An empty context sets no status."""
     published = publisher.publish(make_failing(), status="")

@@ -329,6 +329,19 @@ def test_an_upgrade_that_got_worse(publisher: Publisher, clock: FakeClock) -> No
     assert TOKEN not in str(published)
 
 
+def test_an_upgrade_writes_over_no_newer_run_of_its_workflow(publisher: Publisher) -> None:
+    """The file is the run's, whatever the gate's own workflow is called."""
+    publisher.run["path"] = ".github/workflows/upgrade.yml"
+    publisher.state.add_run(101, SHA)["path"] = ".github/workflows/upgrade.yml"
+    publisher.publish(make_worse())
+    publisher.issue["body"] = publisher.issue["body"].replace("run=100", "run=101") + "newer"
+
+    published = publisher.publish(make_worse())
+
+    assert "left alone: it shows a newer run" in published.summary
+    assert publisher.issue["body"].endswith("newer")
+
+
 def test_a_pass_is_quiet_and_closes_what_was_open(publisher: Publisher) -> None:
     """A first PASS opens nothing; after trouble it updates and closes the issue."""
     publisher.publish(make_upgrade())

@@ -89,6 +89,22 @@ def test_a_users_test_is_a_case(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("key", "is_same"),
+    [
+        ("args: ['-k', slow]", False),
+        ("args: []", True),
+        ("task: training", False),
+        ("dtype: bfloat16", False),
+        ("expected_s: 5", True),
+    ],
+)
+def test_the_definition_of_a_users_test_follows_what_runs(tmp_path: Path, key: str, is_same: bool) -> None:
+    """Its arguments of pytest, its task and its dtype; its code is not looked at."""
+    changed = TESTS.replace("}", f", {key}}}")
+    assert (load_definition(tmp_path, TESTS) == load_definition(tmp_path, changed)) is is_same
+
+
 def test_a_dynamic_model_shows_it_in_its_ids(tmp_path: Path) -> None:
     """Only where dynamic is true; false is the absence of guesses, not a shape class."""
     (case,) = load(tmp_path, make_model("dynamic=true"))
