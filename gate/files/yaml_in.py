@@ -274,7 +274,7 @@ def _parse_number(text: str) -> int | float | None:
     if _NOT_FINITE.fullmatch(text):
         return None
     if _INTEGER.fullmatch(text):
-        integer = int(text) if len(text) <= _INTEGER_CHARS else MAX_INTEGER + 1
-        return integer if abs(integer) <= MAX_INTEGER else None
+        is_huge = len(text) > _INTEGER_CHARS or abs(int(text)) > MAX_INTEGER
+        return None if is_huge else int(text)
     number = float(text)
     return number if math.isfinite(number) else None

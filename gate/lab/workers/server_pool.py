@@ -48,7 +48,8 @@ class ServerPool:
         if not can_announce_ends():
             return tuple(replace(job, why_not=Fact(code=Code.ENDS_UNANNOUNCED)) for job in jobs)
         begun = time.monotonic()
-        imported = _name_import(jobs[0])
+        first, *_ = jobs
+        imported = _name_import(first)
         why_not = self._why_not[imported] = self._why_not.get(imported) or self._open((*jobs, *later))
         opened_s = (time.monotonic() - begun) / len(jobs)
         opened = [replace(job, opened_s=opened_s, why_not=why_not) for job in jobs]

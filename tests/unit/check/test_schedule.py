@@ -270,7 +270,49 @@ def test_a_compile_leaves_time_for_the_pairs_that_settle_slower_calls(
     fitting = fit_slot(Pace((A,), pairs), slot, "cpu", left_s)
     assert fitting is not None
     assert set(fitting.metrics) == set(both if compiles else latencies)
-    assert fit_slot(Pace((A,), pairs), slot, "cpu", 3.9) is None
+    assert [fit_slot(Pace((A,), pairs), slot, "cpu", left) is None for left in (3.9, 4.0)] == [True, False]
+
+
+def test_cold_processes_are_left_of_a_pair_that_ends_too_late() -> None:
+    """10 s of a whole pair, 5 s of cold processes, 4 s of latencies."""
+    latencies: dict[Metric, tuple[float, ...]] = {Metric.COMPILED_LATENCY: (0.01,)}
+    cold = {**latencies, Metric.COLD_COMPILE_TIME: (3.0,)}
+    pairs = (
+        *make_pair(A.id, 1, samples=cold, stages_s={Stage.ROUNDS: 5.0}),
+        *make_pair(A.id, 2, samples=latencies, stages_s={Stage.ROUNDS: 2.0}),
+    )
+    slot = Slot(case=A, index=2, metrics=(*cold, Metric.WARM_COMPILE_TIME))
+    fitting = [fit_slot(Pace((A,), pairs), slot, "cpu", left_s) for left_s in (10.0, 9.9, 5.0, 4.9)]
+    assert [set(part.metrics) for part in fitting if part] == [
+        set(slot.metrics),
+        *[set(cold)] * 2,
+        {*latencies},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("metric", "seconds"), [(Metric.COLD_COMPILE_TIME, 10.0), (Metric.COMPILED_LATENCY, 4.0)]
+)
+def test_a_pair_that_compiles_is_predicted_by_latencies(metric: Metric, seconds: float) -> None:
+    """4 s of latencies are 40 % of it."""
+    latencies: dict[Metric, tuple[float, ...]] = {Metric.COMPILED_LATENCY: (0.01,)}
+    pair = make_pair(A.id, 1, samples=latencies, stages_s={Stage.ROUNDS: 2.0})
+    slot = Slot(case=A, index=2, metrics=(metric,))
+    assert predict_pair_s(Pace((A,), pair), slot, "cpu") == pytest.approx(seconds)
+
+
+def test_a_pair_that_finds_its_code_compiles_nothing_untimed() -> None:
+    """A first one takes 16 s, 40 % of two trials; and none is shorter than the one before by a compile."""
+    samples = {Metric.COLD_COMPILE_TIME: (10.0,), Metric.WARM_COMPILE_TIME: (2.0,)}
+    alone = Trial(case_id=A.id, index=1, samples=samples, stages_s={Stage.COMPILE: 20.0})
+    latencies: dict[Metric, tuple[float, ...]] = {Metric.COMPILED_LATENCY: (0.01,)}
+    pair = make_pair(A.id, 1, samples=latencies, stages_s={Stage.ROUNDS: 6.0})
+    slot = Slot(case=A, index=1, metrics=(Metric.COMPILED_LATENCY,), unchanged_code=True)
+    assert predict_pair_s(Pace((A,), [alone]), slot, "cpu") == pytest.approx(16.0)
+    further = replace(slot, index=2)
+    assert predict_pair_s(Pace((A,), (alone, *pair)), further, "cpu") == pytest.approx(12.0)
+    other = replace(further, unchanged_code=False)
+    assert predict_pair_s(Pace((A,), (alone, *pair)), other, "cpu") == pytest.approx(4.0)
 
 
 @pytest.mark.parametrize(("limit_s", "fits"), [(79.0, False), (81.0, True)])

@@ -51,13 +51,15 @@ FINITE = "expected a finite number of at most 64 bits, got "
     ("text", "file", "problem"),
     [
         ("a: &x 1\nb: *x", "gate.yml:1", "uses an anchor or alias (& or *)"),
+        ("a: 1\nb: *x", "gate.yml:2", "uses an anchor or alias (& or *)"),
         ("a: 1\nb: !!python/object/apply:os.system [ls]", "gate.yml:2", "uses a tag (!)"),
         ("a: !secret x", "gate.yml:1", "uses a tag (!)"),
         ("a: 1\n\na: 2", "gate.yml:3", "is given twice, first in line 1"),
         ("b:\n  - {a: 1, 'a': 2}", "gate.yml:2", "is given twice, first in line 2"),
         ("a: 1\n---\nb: 2", "gate.yml:2", "holds more than one document (---)"),
         ("? [1]\n: 2", "gate.yml:1", "has a key that is not text"),
-        ("a: " + "[" * 50 + "]" * 50, "gate.yml:1", "is nested deeper than 32 levels"),
+        ("[" * 33 + "]" * 33, "gate.yml:1", "is nested deeper than 32 levels"),
+        ("a:\n- b\nc: " + "[" * 32 + "]" * 32, "gate.yml:3", "is nested deeper than 32 levels"),
         ("a: .nan", "gate.yml:1", FINITE + "'.nan'"),
         ("a: -.INF", "gate.yml:1", FINITE + "'-.INF'"),
         ("a: 1e999", "gate.yml:1", FINITE + "'1e999'"),
@@ -83,6 +85,23 @@ def test_a_tab_is_named_with_its_line(text: str) -> None:
     line = text.count("\n") + 1
     assert caught.value.what == f"gate.yml:{line}: is indented by a tab"
     assert caught.value.fix == "Indent the line by spaces: YAML takes no tabs."
+
+
+def test_thirty_two_levels_are_read() -> None:
+    """However many lists of one level there are."""
+    for text in ("[" * 32 + "]" * 32, "- [[]]\n" * 40):
+        assert parse_yaml(text.encode(), "x").value
+
+
+@pytest.mark.parametrize(
+    ("version", "fix"), [(0, "Write 'version: 1'."), (2, "Install the newest compile-gate.")]
+)
+def test_another_version_is_refused_alone(version: int, fix: str) -> None:
+    """All other keys may mean something else in it."""
+    with pytest.raises(FileError) as caught:
+        decode_yaml(RegistryFile, f"version: {version}\nmodles: []\n".encode(), "x")
+    assert (caught.value.key, caught.value.fix) == ("version", fix)
+    assert caught.value.problem == f"is {version}; this compile-gate reads version 1"
 
 
 @pytest.mark.parametrize("text", ["[" * 20_000, "- " * 20_000])

@@ -175,6 +175,8 @@ def test_an_arm_with_another_module_of_an_imported_name_has_roots_of_its_own(
         jobs = open_pair(pool, arms, replace(make_case(), factory=f"{module}:build"))
         assert all(job.fork for job in jobs)
         assert sorted(bool(key[-1]) for key in pool._roots) == [False, False, True, True]
+        shared = [root for key, root in pool._roots.items() if not key[-1]]
+        assert {key[0] for root in shared for key in root.branches} == {"head"}
 
 
 def test_the_branches_of_one_arm_can_be_ended(
@@ -428,3 +430,37 @@ def test_an_arm_is_dropped_by_its_interpreter_name_and_directory(
     pool.open([make_job(arm, WorkerRole.COLD, make_case())])
     pool.drop(replace(arm.arm, **changes))
     assert list_imported(pool, "head") == [kept]
+
+
+def test_the_order_of_variables_makes_no_other_root(arms: tuple[Bench, Bench]) -> None:
+    """Nor do those by which arms differ; another value does, and both roots stay with their branches."""
+    QuietServer.closed.clear()
+    pool, job = ServerPool(), make_job(arms[1], WorkerRole.COLD, make_case())
+    for variables in (
+        {"A": "1", "B": "2"},
+        {"B": "2", "A": "1"},
+        {"A": "1", "B": "2", "TRITON_CACHE_DIR": "/t"},
+        {"A": "1", "B": "3"},
+    ):
+        assert pool.open([replace(job, environment=variables)])[0].fork
+    assert (len(pool._roots), QuietServer.closed) == (2, [])
+    assert [len(root.branches) for root in pool._roots.values()] == [1, 1]
+
+
+def test_a_branch_that_may_not_be_forked_is_hung_up_on(
+    arms: tuple[Bench, Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked anew once another checkout has taken this place."""
+    hung_up: list[QuietServer] = []
+    pool, job = ServerPool(), make_job(arms[1], WorkerRole.COLD, make_case())
+    pool.open([replace(job, request=replace(job.request, case=None))])
+
+    def end_import(server: QuietServer, _limit_s: float) -> Fact:
+        server.is_importing = False
+        server.hang_up = lambda *_: hung_up.append(server)
+        return A_THREAD
+
+    monkeypatch.setattr(QuietServer, "end_import", end_import)
+    assert pool.open([job])[0].why_not == A_THREAD
+    assert len(hung_up) == 1
+    assert list_imported(pool, "head") == [["<cold>"]]

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock, call
 
 import pytest
 
@@ -36,6 +38,7 @@ from gate.records.protocol import (
 from .conftest import make_case
 
 ENDED = WorkerResult(role=WorkerRole.ROUNDS, stage=Stage.DONE)
+OUTCOMES = (WorkerOutcome(outcome=ENDED, wall_s=3.0), WorkerOutcome(outcome=ENDED, wall_s=4.0))
 
 
 @dataclass
@@ -380,3 +383,127 @@ def test_rounds_end_where_a_worker_is_gone(bad: int, turn: int) -> None:
     turns._alternate(workers, super_blocks=1, wanted=1, opened_s=math.inf)
     assert [len(arm.received) for arm in arms] == [[1, 0], [1, 1]][turn]
     assert arms[bad].is_gone
+
+
+@pytest.mark.parametrize(
+    ("loads", "turns_taken", "works", "steps"),
+    [
+        (True, True, True, ["loads", "turns", "works", "turns"]),
+        (True, True, False, ["loads", "turns", "works"]),
+        (True, False, True, ["loads", "turns"]),
+        (False, True, True, ["loads"]),
+    ],
+)
+def test_second_processes_go_on_while_both_are_there(
+    monkeypatch: pytest.MonkeyPatch, steps: list[str], *, loads: bool, turns_taken: bool, works: bool
+) -> None:
+    """They load, compile in turns, count calls at once, and look at drift in turns."""
+    both = Mock()
+    both.loads.return_value, both.turns.return_value, both.works.return_value = loads, turns_taken, works
+    monkeypatch.setattr(turns, "_load_together", both.loads)
+    monkeypatch.setattr(turns, "_take_turns", both.turns)
+    monkeypatch.setattr(turns, "_work_at_once", both.works)
+    monkeypatch.setattr(turns, "_collect", lambda _: OUTCOMES)
+    assert turns.run_warm_together(Mock(), Mock()) is OUTCOMES
+    assert [name for name, *_ in both.mock_calls] == steps
+
+
+@pytest.mark.parametrize(("most", "wanted"), [(8, 8), (60, 15), (0, None)])
+def test_rounds_are_run_where_both_came_together(
+    monkeypatch: pytest.MonkeyPatch, most: int, wanted: int | None
+) -> None:
+    """No more are wanted than are configured; what came before them is what another pair would cost."""
+    clock = iter((10.0, 13.0))
+    monkeypatch.setattr(turns, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(turns, "_bring_together", lambda *_: most)
+    monkeypatch.setattr(turns, "_alternate", rounds := Mock())
+    monkeypatch.setattr(turns, "_collect", lambda _: OUTCOMES)
+    assert turns.run_together(Mock(), Mock(), Sampling(super_blocks=15)) is OUTCOMES
+    assert rounds.mock_calls == ([call([], most, wanted, 3.0)] if wanted else [])
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_workers_are_closed_once_their_threads_have_ended(*, fails: bool) -> None:
+    """After an error they are rung for; both threads run at the same time."""
+    steps: list[str] = []
+    worker = SimpleNamespace(ring=lambda: steps.append("rings"), close=lambda: steps.append("closes"))
+    both = threading.Barrier(2, timeout=30.0)
+
+    def work() -> None:
+        both.wait()
+        time.sleep(0.05)
+        steps.append("ends")
+
+    def open_both() -> None:
+        with turns._open_workers() as (workers, pool):
+            workers.extend([cast("LiveWorker", worker)] * 2)
+            for _ in workers:
+                pool.submit(work)
+            if fails:
+                raise KeyboardInterrupt
+
+    if fails:
+        with pytest.raises(KeyboardInterrupt):
+            open_both()
+    else:
+        open_both()
+    assert steps == [*(["rings"] * 2 if fails else []), *["ends"] * 2, *["closes"] * 2]
+
+
+def test_enough_rounds_are_looked_for_after_each_super_block_but_the_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Eight turns each; the time of all so far is what they cost."""
+    clock = iter((5.0, 7.0, 8.0))
+    monkeypatch.setattr(turns, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(turns, "has_enough_rounds", looks := Mock(return_value=False))
+    arms = Actor(), Actor(heard=repeat("turn 0.04"))
+    workers = [cast("LiveWorker", arm) for arm in arms]
+    turns._alternate(workers, super_blocks=3, wanted=2, opened_s=9.0)
+    assert [look.kwargs for look in looks.mock_calls] == [
+        {"wanted": 2, "opened_s": 9.0, "rounds_s": rounds_s} for rounds_s in (2.0, 3.0)
+    ]
+    assert looks.mock_calls[0].args[0][:4] == [0.03] * 4
+    assert looks.mock_calls[0].args[1][:4] == [0.04] * 4
+    assert [len(arm.received) for arm in arms] == [12, 12]
+
+
+def test_both_end_their_rounds_before_they_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a worker says to ``stop`` is heard: its answer is not another's."""
+    monkeypatch.setattr(turns, "has_enough_rounds", lambda *_, **__: True)
+    arms = [Actor(heard=chain(repeat("turn 0.03", 4), ["turn 0.03", "left"])) for _ in range(2)]
+    turns._alternate([cast("LiveWorker", arm) for arm in arms], super_blocks=2, wanted=1, opened_s=1.0)
+    assert [next(arm.heard) for arm in arms] == ["left"] * 2
+
+
+def test_who_is_silent_at_work_when_the_other_goes_is_not_gone(ends: Ends) -> None:
+    """It is stopped, and blamed for nothing."""
+    workers = ends.begin()
+    ends.peers[0].close()
+    assert not turns._work_at_once(workers)
+    assert [worker.is_gone for worker in workers] == [True, False]
+
+
+def test_a_worker_that_dies_with_a_word_unread_is_gone(ends: Ends) -> None:
+    """The system resets such a line."""
+    (worker,), (peer,) = ends.begin(1), ends.peers
+    worker.send("go")
+    peer.close()
+    assert (worker.hear(), worker.is_gone) == ("", True)
+
+
+def test_a_worker_that_is_closed_leaves_no_descriptor(ends: Ends) -> None:
+    """Of hundreds of pairs a lab would run out of them."""
+    ends.begin(1)
+    worker, job = ends.workers.pop(), ends.pool.jobs[0]
+    line, ring = worker.fileno(), worker._ring
+    worker.close()
+    for descriptor in (line, ring, job.alarm):
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(descriptor)
+
+
+def test_arms_that_do_not_load_run_nothing(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are asked for no offer."""
+    monkeypatch.setattr(turns, "_load_together", lambda *_: False)
+    assert turns._bring_together([], (Mock(), Mock()), ends.pool, Sampling()) == 0

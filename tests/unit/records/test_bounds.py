@@ -1,3 +1,4 @@
+import math
 import typing
 from datetime import UTC, date, datetime, timedelta
 
@@ -9,6 +10,7 @@ from gate.files.schema import list_invalid
 from gate.records.bounds import (
     EXPIRY,
     MAX_COUNT,
+    MOMENT,
     Amount,
     Count,
     Fraction,
@@ -124,7 +126,8 @@ def test_an_amount_is_kept_as_it_is_written() -> None:
         None,
         None,
     ]
-    assert [read_amount("8%"), read_amount("0%"), read_amount(2.0)] == [0.08, 0.0, 2.0]
+    assert [Amount().read(written) for written in (0, True, math.inf, math.nan)] == [0.0, None, None, None]
+    assert [read_amount("8%"), read_amount("0%"), read_amount(2.0), read_amount("8")] == [0.08, 0.0, 2.0, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -160,6 +163,70 @@ def test_a_bounded_number_takes_its_bounds_and_nothing_beyond(
     assert all(map(rule.holds, within))
     assert not any(map(rule.holds, outside))
     assert MAX_COUNT == 10_000
+
+
+@pytest.mark.parametrize(
+    ("rule", "described"),
+    [
+        (Range(minimum=1, maximum=8), "a number from 1 to 8"),
+        (Range(noun="a count", minimum=2, maximum=2), "the number 2"),
+        (Range(minimum=0), "a number of at least 0"),
+        (Range(above=0), "a number above 0"),
+        (Range(maximum=8), "a number of at most 8"),
+        (Range(above=0, maximum=0.5), "a number above 0 and of at most 0.5"),
+    ],
+)
+def test_a_range_is_described_by_the_bounds_that_it_has(rule: Range, described: str) -> None:
+    """As a reader of gate.yml finds them in a message."""
+    assert rule.describe() == described
+
+
+@pytest.mark.parametrize(
+    ("rule", "within", "outside"),
+    [
+        (Range(minimum=-1, maximum=8), (-1, 0, 8), (-1.5, 8.5)),
+        (Range(above=0), (0.1,), (0, -1)),
+        (Range(maximum=2), (-5, 2), (2.5,)),
+        (Range(least=0.5), (0, 0.5, 1.0, -0.3), (0.4, 1e-9)),
+        (Range(whole=True), (0, 2.0, -3), (0.5, 2.25)),
+    ],
+)
+def test_a_range_holds_what_lies_within_each_of_its_bounds(
+    rule: Range, within: tuple[float, ...], outside: tuple[float, ...]
+) -> None:
+    """Nothing between 0 and the least; a number that counts is whole, though a median of it need not be."""
+    assert all(map(rule.holds, within))
+    assert not any(map(rule.holds, outside))
+    assert [rule.spans(value) for value in outside] == [rule.whole] * len(outside)
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("", True),
+        ("2026-03-04", True),
+        ("2026-03-04T05:06:07Z", True),
+        ("2026-02-30", False),
+        ("2026-03-04 at noon", False),
+        ("at noon", False),
+    ],
+)
+def test_a_moment_is_one_of_the_calendar_or_not_known(text: str, *, holds: bool) -> None:
+    """What only looks like one is refused."""
+    assert MOMENT.holds(text) is holds
+
+
+@pytest.mark.parametrize(
+    ("rule", "holds"),
+    [
+        (Pattern(regex="[0-9-]+", what="digits"), True),
+        (Pattern(regex="[0-9-]+", what="a day", format="date"), False),
+        (Pattern(regex="[a-z]+", what="letters"), False),
+    ],
+)
+def test_a_pattern_needs_its_format_as_well(rule: Pattern, *, holds: bool) -> None:
+    """If it has one."""
+    assert rule.holds("2026-02-30") is holds
 
 
 @pytest.mark.parametrize(

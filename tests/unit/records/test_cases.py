@@ -3,7 +3,7 @@ from dataclasses import fields
 import pytest
 
 from gate.files.structure import decode
-from gate.records.cases import Case, Mode
+from gate.records.cases import Case, Mode, collect_columns, group_by
 from gate.records.run import Conditions
 
 
@@ -31,3 +31,14 @@ def test_of_a_host_of_which_nothing_is_known_nothing_is_assumed() -> None:
     """An older file lacks some of its numbers."""
     conditions = decode(Conditions, {}, "run.json")
     assert not any(getattr(conditions, each.name) for each in fields(conditions))
+
+
+def test_values_are_grouped_in_their_order() -> None:
+    """Groups in the order of their first values."""
+    assert group_by(["bb", "a", "cc", "d"], len) == {2: ["bb", "cc"], 1: ["a", "d"]}
+    assert list(group_by(["bb", "a"], len)) == [2, 1]
+
+
+def test_columns_have_the_values_of_the_tables_that_have_them() -> None:
+    """A table without the key leaves no gap."""
+    assert collect_columns([{"a": 1, "b": 2}, {"b": 3}, {"a": 4}]) == {"a": (1, 4), "b": (2, 3)}

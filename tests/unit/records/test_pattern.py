@@ -10,6 +10,7 @@ from gate.records.cases import Policy, fits_pattern
     [
         ("bert", ["bert/a", "bert/b"]),
         ("*/a", ["bert/a", "gpt/a"]),
+        ("bert/b,gpt", ["bert/b", "gpt/a"]),
         ("tag:night", ["bert/b"]),
         ("!tag:night,!gpt/*", ["bert/a"]),
         ("!bert/a, bert", ["bert/b"]),

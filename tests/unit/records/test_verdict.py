@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from gate.records.cases import Metric, Threshold
-from gate.records.verdict import RED, CaseEvidence, Reason, SideEvidence, Status
-from tests.make import make_change, make_row
+from gate.records.verdict import RED, CaseEvidence, Estimate, Outcome, Reason, SideEvidence, Status
+from tests.make import make_change, make_row, make_verdict
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_only_a_row_that_decides_can_be_incomparable(
     [
         ({}, 4.0),
         ({"status": Status.IMPROVED, "change": make_change(-0.2)}, -4.0),
-        ({"threshold": Threshold(relative=0.0, absolute=0.1)}, 2.0),
+        ({"threshold": Threshold(relative=0.0, absolute=0.04)}, 5.0),
         ({"threshold": Threshold(relative=0.0, absolute=0.0)}, 2.0),
         ({"threshold": None}, 2.0),
         ({"decides": False}, 0.0),
@@ -89,3 +89,24 @@ def test_a_case_without_stored_evidence_has_an_empty_side_before() -> None:
     """A reader finds two sides."""
     after = SideEvidence()
     assert CaseEvidence(case_id="a/b", after=after).sides == (SideEvidence(), after)
+
+
+STORED = Estimate(centre=1.0, low=None, high=None, noise=None, n=3)
+
+
+@pytest.mark.parametrize(
+    ("rows", "uses"),
+    [
+        ((), False),
+        (({"baseline": STORED},), True),
+        (({"baseline": STORED, "pairs": 2},), False),
+        (({},), False),
+        (({"pairs": 2}, {"baseline": STORED}), True),
+    ],
+)
+def test_a_verdict_uses_baselines_where_no_pairs_decide(
+    rows: tuple[dict[str, Any], ...], *, uses: bool
+) -> None:
+    """One comparison with a stored value suffices."""
+    comparisons = [make_row(f"case{number}/x", Metric.DRIFT, **fields) for number, fields in enumerate(rows)]
+    assert make_verdict(*comparisons, outcome=Outcome.PASS).uses_baselines is uses

@@ -97,14 +97,11 @@ def test_without_the_kernels_lists_nothing_is_mapped(monkeypatch: pytest.MonkeyP
 
 def test_each_range_is_mapped_by_its_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the order of the ranges."""
-    asked: list[tuple[int, ...]] = []
-
-    def madvise(*arguments: int) -> None:
-        asked.append(arguments)
-
-    monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace(madvise=madvise))
+    libc = Mock()
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: libc)
     server.map_pages((server.PageRange(PAGE, 2 * PAGE, READ), server.PageRange(8 * PAGE, PAGE, WRITE)))
-    assert asked == [(PAGE, 2 * PAGE, 22), (8 * PAGE, PAGE, 23)]
+    assert libc.madvise.mock_calls == [call(PAGE, 2 * PAGE, 22), call(8 * PAGE, PAGE, 23)]
+    assert libc.madvise.argtypes == (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)  # 64 bits
 
 
 MAIN, WATCHER, OTHER = (SimpleNamespace(name=name) for name in ("MainThread", "watcher", "other"))
@@ -412,10 +409,13 @@ def serving(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[server._Server, s
     """A server and the lab's end of its line; a fork only has a number."""
     ours, theirs = socket.socketpair()
     ours.settimeout(30.0)
-    monkeypatch.setattr(server, "die_with_parent", lambda _: None)
-    monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace(prctl=lambda *_: 0))
+    monkeypatch.setattr(server, "die_with_parent", Mock())
+    monkeypatch.setattr(ctypes, "CDLL", Mock())
     monkeypatch.setattr(os, "fork", lambda: 4242)
-    serving = server._Server(theirs.detach(), lambda *_: None)
+    given = theirs.detach()
+    serving = server._Server(given, lambda *_: None)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(given)  # under another number alone
     yield serving, ours
     serving._line.close()
     ours.close()
@@ -442,10 +442,22 @@ def test_a_servers_line_is_clear_of_its_workers_numbers(
 
 
 def test_a_server_ends_when_the_lab_hangs_up(serving: tuple[server._Server, socket.socket]) -> None:
-    """Without an order it answers nothing."""
+    """Or with the lab; what its workers leave behind becomes its own child."""
     process, ours = serving
     ours.shutdown(socket.SHUT_WR)
-    process.serve(os.getppid())
+    process.serve(4321)
+    server.die_with_parent.assert_called_once_with(4321)  # type: ignore[attr-defined] # the mock
+    ctypes.CDLL(None).prctl.assert_called_once_with(36, 1, 0, 0, 0)  # type: ignore[attr-defined] # the mock
+
+
+def test_a_server_is_told_its_line_and_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its arguments; what its workers run is given."""
+    served, run = Mock(), Mock()
+    monkeypatch.setattr(sys, "argv", ["server.py", "91", "4321"])
+    monkeypatch.setattr(server, "_Server", served)
+    monkeypatch.setattr(server, "_end_after", lambda work: work())
+    server.main(run)
+    assert served.mock_calls == [call(91, run), call().serve(4321)]
 
 
 @pytest.mark.parametrize("does", [ServerDoes.RUN, ServerDoes.BRANCH])
