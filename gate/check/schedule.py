@@ -345,7 +345,7 @@ def compute_pair_s(case: Case, trials: Sequence[Trial]) -> float:
     spared_s = sum(_sum_stages(trial, (Stage.TURN, Stage.SERVER, Stage.TRACE)) for trial in last)
     on_gpu = any(SPECS[metric].is_gpu_only for trial in last for metric in trial.samples)
     either, *_ = last
-    if not on_gpu and either.pairing is Pairing.LIVE:
+    if not on_gpu and all(trial.pairing is Pairing.LIVE for trial in last):
         is_of_calls = _is_light(either) and either.samples.keys().isdisjoint(OF_WARM)
         untimed = (Stage.EAGER, Stage.COMPILE) if is_of_calls and index == 1 else ()
         at_once = (Stage.CALLS, *(() if case.is_tuned else (*_LOADING, *untimed)))
