@@ -42,8 +42,8 @@ START = {
 NEEDED = {"base_python": "a", "head_python": "b", "shard": "1/2"}
 
 
-class Stage:
-    """The stand-ins: ``source`` has the rules; each command ends with the next of ``codes``."""
+class Workspace:
+    """Of a runner, with stand-ins: ``source`` has the rules; each command ends with the next of ``codes``."""
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(root)
@@ -107,56 +107,56 @@ class Stage:
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    return Stage(tmp_path, monkeypatch)
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    return Workspace(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("mode", START)
-def test_no_mode_takes_an_earlier_result_for_its_own(stage: Stage, mode: str) -> None:
+def test_no_mode_takes_an_earlier_result_for_its_own(workspace: Workspace, mode: str) -> None:
     """A self-hosted runner keeps its workspace; where results go is an output from the start."""
-    stage.put_shards("1")
-    (stage.root / "out").mkdir()
+    workspace.put_shards("1")
+    (workspace.root / "out").mkdir()
     for name in ("verdict.json", "run.json"):
-        (stage.root / "out" / name).write_text("{}")
-    stage.codes = [1]
+        (workspace.root / "out" / name).write_text("{}")
+    workspace.codes = [1]
 
-    assert stage.start(mode) == 1
-    assert list((stage.root / "out").iterdir()) == []
-    assert stage.outputs["out-path"] == str(stage.root / "out")
+    assert workspace.start(mode) == 1
+    assert list((workspace.root / "out").iterdir()) == []
+    assert workspace.outputs["out-path"] == str(workspace.root / "out")
 
 
 @pytest.mark.parametrize("mode", ["check", "measure", "judge"])
 def test_every_mode_that_judges_says_by_which_rules(
-    stage: Stage, capsys: pytest.CaptureFixture[str], mode: str
+    workspace: Workspace, capsys: pytest.CaptureFixture[str], mode: str
 ) -> None:
     """The commit and how it was found are in the log before anything runs."""
-    stage.put_shards("1")
-    stage.codes = [1]
+    workspace.put_shards("1")
+    workspace.codes = [1]
 
-    stage.start(mode)
+    workspace.start(mode)
 
     first = f"Configuration and baselines are those of commit {BASE}: why."
     assert capsys.readouterr().out.splitlines()[0] == first
 
 
-def test_a_measuring_job_fails_for_nothing_that_it_measured(stage: Stage) -> None:
+def test_a_measuring_job_fails_for_nothing_that_it_measured(workspace: Workspace) -> None:
     """Its outputs name the run and the rules; what is worse is for the job that judges."""
-    stage.leaves = {"run.json": RUN.encode(make_run(SHA))}
+    workspace.leaves = {"run.json": RUN.encode(make_run(SHA))}
 
-    assert stage.start("measure") == 0
-    assert stage.seen == [("check", f"--base={SHA}", "--shard=1/2", "--fail-on=never")]
-    outputs = stage.outputs
+    assert workspace.start("measure") == 0
+    assert workspace.seen == [("check", f"--base={SHA}", "--shard=1/2", "--fail-on=never")]
+    outputs = workspace.outputs
     assert (outputs["cases"], outputs["head-sha"], outputs["baseline-sha"]) == ("1", SHA, BASE)
-    assert outputs["result-path"] == str(stage.root / "out" / "run.json")
+    assert outputs["result-path"] == str(workspace.root / "out" / "run.json")
 
 
-def test_a_measuring_job_that_leaves_no_run_has_no_result(stage: Stage) -> None:
+def test_a_measuring_job_that_leaves_no_run_has_no_result(workspace: Workspace) -> None:
     """The exit code is the command's."""
-    stage.codes = [4]
+    workspace.codes = [4]
 
-    assert stage.start("refresh") == 4
-    assert stage.seen == [("measure", "--trials=9")]
-    assert "result-path" not in stage.outputs
+    assert workspace.start("refresh") == 4
+    assert workspace.seen == [("measure", "--trials=9")]
+    assert "result-path" not in workspace.outputs
 
 
 @pytest.mark.parametrize(
@@ -170,16 +170,16 @@ def test_a_measuring_job_that_leaves_no_run_has_no_result(stage: Stage) -> None:
 )
 @pytest.mark.parametrize("mode", ["check", "judge", "upgrade"])
 def test_a_regression_fails_a_job_unless_something_else_is_set(
-    stage: Stage, mode: str, given: str, configured: str | None, expected: list[str]
+    workspace: Workspace, mode: str, given: str, configured: str | None, expected: list[str]
 ) -> None:
     """By the workflow, or by gate.yml, which the command reads itself."""
-    stage.put_shards("1")
-    stage.change(fail_on=configured)
-    stage.codes = [0, 1] if mode == "judge" else [1]
+    workspace.put_shards("1")
+    workspace.change(fail_on=configured)
+    workspace.codes = [0, 1] if mode == "judge" else [1]
 
-    stage.start(mode, fail_on=given)
+    workspace.start(mode, fail_on=given)
 
-    assert [word for word in stage.seen[-1] if word.startswith("--fail-on")] == expected
+    assert [word for word in workspace.seen[-1] if word.startswith("--fail-on")] == expected
 
 
 @pytest.mark.parametrize(
@@ -191,10 +191,10 @@ def test_a_regression_fails_a_job_unless_something_else_is_set(
     ],
 )
 def test_a_command_is_given_what_was_accepted_and_for_which_gate(
-    stage: Stage, files: tuple[str, ...], gate: str, expected: tuple[str, ...]
+    workspace: Workspace, files: tuple[str, ...], gate: str, expected: tuple[str, ...]
 ) -> None:
     """Without an acceptance it needs no name of its gate."""
-    source = replace(stage.source, accepted=AcceptedFiles(files=files), gate=gate)
+    source = replace(workspace.source, accepted=AcceptedFiles(files=files), gate=gate)
     inputs = parse_inputs({})
 
     assert make_check_arguments(inputs, source) == ("check", "--no-base", *expected)
@@ -202,40 +202,40 @@ def test_a_command_is_given_what_was_accepted_and_for_which_gate(
     assert compared == ("compare", *expected, "--out=out", "--", "b", "r.json")
 
 
-def test_the_shards_are_merged_in_order_and_then_compared(stage: Stage) -> None:
+def test_the_shards_are_merged_in_order_and_then_compared(workspace: Workspace) -> None:
     """Of the base's selection, with the base's baselines; where none are stored there is a verdict, too."""
-    paths = stage.put_shards("4", "1", "8", "2", "7", "3", "6", "5")
-    stage.change(select="bert", baselines=stage.root / "perf" / "stored")
-    stage.codes = [0, 2]
+    paths = workspace.put_shards("4", "1", "8", "2", "7", "3", "6", "5")
+    workspace.change(select="bert", baselines=workspace.root / "perf" / "stored")
+    workspace.codes = [0, 2]
 
-    assert stage.start("judge", config="c.yml") == 2
-    assert stage.seen == [
+    assert workspace.start("judge", config="c.yml") == 2
+    assert workspace.seen == [
         ("merge", "--config=c.yml", "--select=bert", "--out=out", "--", *sorted(paths)),
         (
             *("compare", "--out=out", "--fail-on=regression", "--config=c.yml", "--"),
-            *(str(stage.root / "perf" / "stored"), str(stage.root / "out" / "run.json")),
+            *(str(workspace.root / "perf" / "stored"), str(workspace.root / "out" / "run.json")),
         ),
     ]
-    assert (stage.root / "perf" / "stored").is_dir()
+    assert (workspace.root / "perf" / "stored").is_dir()
 
 
-def test_shards_that_cannot_be_merged_are_not_compared(stage: Stage) -> None:
+def test_shards_that_cannot_be_merged_are_not_compared(workspace: Workspace) -> None:
     """The exit code is that of the command that failed."""
-    stage.put_shards("1")
-    stage.codes = [12]
+    workspace.put_shards("1")
+    workspace.codes = [12]
 
     with pytest.raises(FileError, match=r"verdict\.json: was not written"):
-        stage.start("judge")
-    assert [arguments[0] for arguments in stage.seen] == ["merge"]
+        workspace.start("judge")
+    assert [arguments[0] for arguments in workspace.seen] == ["merge"]
 
 
-def test_without_a_shard_there_is_nothing_to_judge(stage: Stage) -> None:
+def test_without_a_shard_there_is_nothing_to_judge(workspace: Workspace) -> None:
     """No command is started, and the fix is to download them."""
-    (stage.root / "shards").mkdir()
+    (workspace.root / "shards").mkdir()
 
     with pytest.raises(UsageError, match=r"no run\.json below 'shards'"):
-        stage.start("judge")
-    assert stage.seen == []
+        workspace.start("judge")
+    assert workspace.seen == []
 
 
 @pytest.mark.parametrize(
@@ -243,32 +243,32 @@ def test_without_a_shard_there_is_nothing_to_judge(stage: Stage) -> None:
     [("", "", "baselines"), ("", "mine", "mine"), (BASE, "mine", "baselines"), (BASE, "", "baselines")],
 )
 def test_baselines_of_the_workflow_count_where_no_commit_has_the_rules(
-    stage: Stage, commit: str, given: str, expected: str
+    workspace: Workspace, commit: str, given: str, expected: str
 ) -> None:
     """Those of a base commit were looked up there already; a directory that exists is used as it is."""
-    stage.put_shards("1")
-    stage.change(commit=commit)
-    (stage.root / expected).mkdir()
-    stage.codes = [0, 1]
+    workspace.put_shards("1")
+    workspace.change(commit=commit)
+    (workspace.root / expected).mkdir()
+    workspace.codes = [0, 1]
 
-    stage.start("judge", baselines=given)
+    workspace.start("judge", baselines=given)
 
-    assert stage.seen[-1][-2] == expected
+    assert workspace.seen[-1][-2] == expected
 
 
 @pytest.mark.parametrize(("given", "expected"), [("", "tag:smoke"), ("unet", "unet")])
 def test_a_selection_of_the_workflow_comes_before_the_usual_one(
-    stage: Stage, given: str, expected: str
+    workspace: Workspace, given: str, expected: str
 ) -> None:
     """Every job of a run must choose the same cases."""
-    stage.put_shards("1")
+    workspace.put_shards("1")
     cases = tuple(replace(case, tags=("smoke", "pr")) for case in CASES)
-    stage.change(rules={"cases": cases}, select="tag:smoke")
-    stage.codes = [1]
+    workspace.change(rules={"cases": cases}, select="tag:smoke")
+    workspace.codes = [1]
 
-    stage.start("judge", select=given)
+    workspace.start("judge", select=given)
 
-    assert f"--select={expected}" in stage.seen[0]
+    assert f"--select={expected}" in workspace.seen[0]
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def test_a_selection_of_the_workflow_comes_before_the_usual_one(
     ],
 )
 def test_only_the_change_that_adds_the_rules_may_compare_nothing(
-    stage: Stage,
+    workspace: Workspace,
     capsys: pytest.CaptureFixture[str],
     *,
     is_first: bool,
@@ -293,25 +293,25 @@ def test_only_the_change_that_adds_the_rules_may_compare_nothing(
     levels: list[str],
 ) -> None:
     """Then why is a warning, or a verdict that fails nothing; any other code stays what it is."""
-    stage.change(rules={"sha": "", "changed": ("gate.yml",)} if is_first else {})
+    workspace.change(rules={"sha": "", "changed": ("gate.yml",)} if is_first else {})
     if has_verdict:
-        stage.leave_verdict()
-    stage.codes = [code]
+        workspace.leave_verdict()
+    workspace.codes = [code]
 
-    assert stage.start("check") == expected
+    assert workspace.start("check") == expected
     assert [command.name for command in list_commands(capsys.readouterr().out)] == levels
-    assert ("verdict" in stage.outputs) is has_verdict
+    assert ("verdict" in workspace.outputs) is has_verdict
 
 
-def test_a_verdict_is_left_without_its_words_for_who_publishes(stage: Stage) -> None:
+def test_a_verdict_is_left_without_its_words_for_who_publishes(workspace: Workspace) -> None:
     """The summary is the command's report; outputs name all files of it."""
-    stage.leave_verdict()
+    workspace.leave_verdict()
 
-    assert stage.start("check") == 0
-    out = stage.root / "out"
+    assert workspace.start("check") == 0
+    out = workspace.root / "out"
     assert SHOWN.load(out / "shown.json") == make_shown(make_passing())
-    assert (stage.root / "summary").read_text() == "# A report\n"
-    outputs = stage.outputs
+    assert (workspace.root / "summary").read_text() == "# A report\n"
+    outputs = workspace.outputs
     assert [outputs[name] for name in ("result-path", "report-path", "page-path")] == [
         *(str(out / name) for name in ("shown.json", "report.md", "report.html"))
     ]
@@ -329,32 +329,32 @@ def test_a_verdict_is_left_without_its_words_for_who_publishes(stage: Stage) -> 
     ],
 )
 def test_a_run_to_publish_is_named_once(
-    stage: Stage, mode: str, given: str, event: dict[str, object], expected: str
+    workspace: Workspace, mode: str, given: str, event: dict[str, object], expected: str
 ) -> None:
     """By the input, else by the event, or for an upgrade by the job itself."""
-    stage.event = event
+    workspace.event = event
 
-    assert stage.start(mode, run_id=given) == 0
-    (arguments,) = stage.seen
+    assert workspace.start(mode, run_id=given) == 0
+    (arguments,) = workspace.seen
     assert arguments[:2] == ("github", "publish")
     assert [word for word in arguments if word.startswith("--run-id")] == [f"--run-id={expected}"]
 
 
-def test_without_a_run_nothing_is_published(stage: Stage) -> None:
+def test_without_a_run_nothing_is_published(workspace: Workspace) -> None:
     """The job's own run is none that is published, unless it measured an upgrade."""
     with pytest.raises(UsageError, match="input run-id: this event has no run to publish"):
-        stage.start("publish")
-    assert stage.seen == []
+        workspace.start("publish")
+    assert workspace.seen == []
 
 
-def test_a_pull_requests_own_head_is_what_was_judged(stage: Stage) -> None:
+def test_a_pull_requests_own_head_is_what_was_judged(workspace: Workspace) -> None:
     """What was measured is GitHub's trial merge, which no branch has."""
-    stage.event = {"pull_request": {"head": {"sha": SHA}}}
-    stage.leave_verdict()
+    workspace.event = {"pull_request": {"head": {"sha": SHA}}}
+    workspace.leave_verdict()
 
-    stage.start("check")
+    workspace.start("check")
 
-    assert stage.outputs["head-sha"] == SHA
+    assert workspace.outputs["head-sha"] == SHA
 
 
 @pytest.fixture
