@@ -164,7 +164,7 @@ def test_exit_codes_are_those_of_the_code() -> None:
     """Each outcome's codes, by default and with --fail-on."""
     stated = {row[0]: row[2:] for row in read_table("outcome")}
     ways = (FailOn.INCONCLUSIVE, FailOn.NEW, FailOn.REGRESSION, FailOn.NEVER)
-    coverages = [Coverage(comparisons=2, judged=judged, cases=1, judged_cases=1) for judged in (2, 1)]
+    coverages = (Coverage(comparisons=2, judged=2), Coverage(comparisons=2, judged=1))
     coded = {}
     for outcome in Outcome:
         codes = [[int(compute_exit_code(outcome, way, coverage)) for coverage in coverages] for way in ways]

@@ -16,10 +16,10 @@ from gate.records.verdict import Comparison, Reason, Status, Tally
 class Coverage:
     """Deciding comparisons and their cases; a case is judged if any of its comparisons is."""
 
-    comparisons: int
-    judged: int
-    cases: int
-    judged_cases: int
+    comparisons: int = 0
+    judged: int = 0
+    cases: int = 0
+    judged_cases: int = 0
 
     @property
     def is_whole(self) -> bool:

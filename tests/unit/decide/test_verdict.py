@@ -308,7 +308,7 @@ def test_exit_codes(outcome: Outcome, inconclusive: int, regression: int, is_who
 
     An accepted lack of baselines turns that failure, and no other, into 0.
     """
-    coverage = Coverage(comparisons=2, judged=2 if is_whole else 1, cases=1, judged_cases=1)
+    coverage = Coverage(comparisons=2, judged=2 if is_whole else 1)
     new = 3 if outcome is Outcome.PASS and not is_whole else inconclusive
     assert compute_exit_code(outcome, FailOn.NEW, coverage) == new
     assert compute_exit_code(outcome, FailOn.INCONCLUSIVE, coverage) == inconclusive
