@@ -80,9 +80,9 @@ def test_an_arm_that_disturbs_itself_now_and_then_shows_over_all_pairs(pairs: in
 
 def test_arms_that_lose_as_many_blocks_are_disturbed_alike() -> None:
     """In every other super-block each arm loses one block, in which head takes twice as long."""
-    cost = (2.002, 2.002, 2.002, 2.002, 1.998, 1.998, 1.998, 1.998) * 4
-    base = make_arm(cost, [0.0, 1.0, 1.0, 1.0] * 8)
-    head = make_arm([2.2, 4.4, 2.2, 2.2] * 8, [1.1, 0.0, 1.1, 1.1] * 8)
+    cost = (2.002, 2.002, 2.002, 2.002, 1.998, 1.998, 1.998, 1.998) * 8
+    base = make_arm(cost, [0.0, 1.0, 1.0, 1.0] * 16)
+    head = make_arm([2.2, 4.4, 2.2, 2.2] * 16, [1.1, 0.0, 1.1, 1.1] * 16)
     paired = collect_paired([Pair(base=base, head=head)])
     assert paired[LATENCY].changes[0] == pytest.approx(math.log(1.1))
 

@@ -25,8 +25,9 @@ def run_of(host: Environment, heads: tuple[Case, ...], bases: tuple[Case, ...] |
 def test_every_key_that_differs_is_named() -> None:
     """Keys are compared, and those within arguments, options and settings; a missing one is "none"."""
     before = replace(CASE, arguments={"layers": 2, "sizes": [1, 2]}, options={"fast": True})
-    after = replace(CASE, arguments={"layers": 4, "sizes": [1, 2]}, dynamic=True)
+    after = replace(CASE, arguments={"layers": 4, "sizes": [1, 2]}, dynamic=True, node="tests/test_x.py::x")
     assert compare_definitions(before, after) == {
+        "node": ("none", "tests/test_x.py::x"),
         "dynamic": ("none", "True"),
         "arguments.layers": ("2", "4"),
         "options.fast": ("True", "none"),

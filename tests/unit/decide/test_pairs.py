@@ -159,6 +159,34 @@ def test_speedup_of_a_live_pair_is_the_difference_of_both_latencies() -> None:
     assert compare(pair_up(base, head))[SPEEDUP] == pytest.approx(math.log(1.2 / 1.1))
 
 
+def test_noisy_metrics_alone_have_a_change() -> None:
+    """Graph breaks and memory are counted, and compared as counts."""
+    base, head = (
+        make_trial(arm, compiled_latency=(1.0,), graph_breaks=(2.0,), peak_memory=(1e8,))
+        for arm in ("base", "head")
+    )
+    assert compare(pair_up(base, head)) == {LATENCY: 0.0}
+
+
+@pytest.mark.parametrize(
+    ("pairings", "is_live"),
+    [
+        ((Pairing.LIVE, Pairing.LIVE), True),
+        ((Pairing.LIVE, Pairing.TURNS), False),
+        ((Pairing.TURNS, Pairing.LIVE), False),
+    ],
+)
+def test_latencies_are_live_where_all_of_their_pairs_are(
+    pairings: Sequence[Pairing], *, is_live: bool
+) -> None:
+    """Processes in turn vary more."""
+    pairs = [
+        pair_up(*(make_trial(arm, index, pairing, compiled_latency=(1.0,)) for arm in ("base", "head")))
+        for index, pairing in enumerate(pairings, 1)
+    ]
+    assert collect_paired(pairs)[LATENCY].is_live is is_live
+
+
 def test_zero_has_no_ratio() -> None:
     """A compile time of zero has no change; other metrics have."""
     base = make_trial("base", cold_compile_time=(0.0,), warm_compile_time=(1.0,))
@@ -176,6 +204,12 @@ def test_processor_time_that_one_side_lacks_is_not_compared() -> None:
     processor = collect_processor(pairs)
     assert processor is not None
     assert processor.changes == (pytest.approx(math.log(1.5)),)
+    assert (processor.metric, processor.base, processor.head, processor.is_live) == (
+        COLD,
+        (0.2,),
+        (0.3,),
+        False,
+    )
     assert collect_processor(pairs[1:]) is None
 
 

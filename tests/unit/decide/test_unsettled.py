@@ -13,7 +13,7 @@ from gate.decide.judge.pairs import Screened
 from gate.decide.side_by_side import decide_side_by_side, gather_judged, judge_pairs, list_unsettled
 from gate.decide.suspects import Suspect
 from gate.metrics import DECIDING, LEADING
-from gate.records.cases import Metric, Policy, Quarantine
+from gate.records.cases import Metric, Override, Policy, Quarantine
 from gate.records.run import Run, Shard
 from gate.records.verdict import Reason, Status
 from tests.make import POLICY, TODAY, PairedCase, find_row, make_acceptance, pair_up
@@ -356,6 +356,21 @@ def test_a_case_that_looks_no_slower_waits_once_another_is_convicted(
     suspects = [Suspect(case_id=name, metrics=metrics, thorough=thorough) for name in ("calm/x", "loud/x")]
     case_ids = [suspect.case_id for suspect in list_unsettled(run, policy, suspects) if not suspect.convicted]
     assert case_ids == expected
+
+
+@pytest.mark.parametrize(("pairs", "expected"), [(3, []), (1, [(LATENCY, COLD)])])
+def test_what_looks_slower_by_just_its_threshold_looks_no_slower(
+    pairs: int, expected: list[tuple[Metric, ...]]
+) -> None:
+    """It waits once another case is convicted, and its compile is timed beside its calls."""
+    run, policy = two_cases(head=1.045, pairs=pairs)
+    changes = {(row.case_id, row.metric): row.change for row in judge_pairs(run, policy)}
+    change = changes["loud/x", LATENCY]
+    assert change is not None
+    override = Override(case="loud/x", metric=LATENCY, reason="just so", relative=change.centre)
+    suspects = [Suspect(case_id=name, metrics=(LATENCY, COLD)) for name in ("calm/x", "loud/x")]
+    unsettled = list_unsettled(run, replace(policy, overrides=(override,)), suspects)
+    assert [suspect.metrics for suspect in unsettled if not suspect.convicted] == expected
 
 
 def two_cases(

@@ -1,13 +1,20 @@
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.decide.evidence.values import collect_medians, collect_values, compute_speedup, compute_values
+from gate.decide.evidence.values import (
+    collect_medians,
+    collect_values,
+    compute_speedup,
+    compute_values,
+    find_worst_output,
+)
 from gate.records.cases import Metric
-from gate.records.run import Trial
+from gate.records.run import Trial, Worst
 
 
 def make_trial(samples: Mapping[Metric, tuple[float, ...]]) -> Trial:
@@ -114,3 +121,17 @@ def test_a_name_that_one_table_lacks_counts_as_nothing_in_it() -> None:
 
 def test_no_samples_are_no_value() -> None:
     assert compute_values(make_trial({Metric.GUARDS: ()})) == {}
+
+
+def test_the_worst_output_is_of_the_trial_with_the_most_drift_of_any_seed() -> None:
+    """A seed of the first drifts by 0.9 bits, and none of the second by more than 0.5."""
+    trials = [
+        replace(make_trial({Metric.DRIFT: samples}), worst={Metric.DRIFT: Worst(output=output)})
+        for samples, output in (((0.5, 0.5), "a"), ((0.1, 0.9), "b"), ((), "c"))
+    ]
+    worst = find_worst_output(trials, Metric.DRIFT)
+    assert worst is not None
+    assert worst.name("output") == "b"
+    assert find_worst_output(trials[2:], Metric.DRIFT) is None
+    blank = replace(trials[0], worst={Metric.DRIFT: Worst(output="")})
+    assert find_worst_output([blank], Metric.DRIFT) is None

@@ -358,6 +358,12 @@ def test_a_run_without_cases_gives_no_reason() -> None:
     assert write_opening(replace(verdict, headline=(none,))) == "0 cases measured, none judged."
 
 
+def test_nothing_covers_nothing() -> None:
+    """Without a comparison all counts are zero, and nothing is left unjudged."""
+    assert measure_coverage(()) == Coverage()
+    assert Coverage().is_whole
+
+
 def test_what_does_not_decide_counts_neither_way() -> None:
     """An eager latency without a baseline is not counted in a PASS."""
     verdict = decide(Situation(before=SAME, after={**SAME, EAGER: FIVE}))
