@@ -565,11 +565,21 @@ def test_types_are_named_in_the_order_of_the_code(
         ),
         ({"dynamo": 10.0, "triton": 1.0}, {"dynamo": 10.0}, {"triton": (1.0, 0.0)}, 0.61),
         ({"dynamo": 10.0}, {"dynamo": 10.2}, None, 0.0),
+        ({"dynamo": 10.0}, {"dynamo": 10.3}, {"dynamo": (10.0, 10.3)}, 0.61),
         ({"dynamo": 10.0, "triton": 1.0}, {"dynamo": 10.2, "triton": 1.6}, {"triton": (1.0, 1.6)}, 0.4575),
         ({}, {"dynamo": 10.0}, None, 0.0),
         ({"dynamo": 10.0}, {}, None, 0.0),
     ],
-    ids=["one", "half of all moves", "gone", "2 %", "three quarters, less not named", "before", "after"],
+    ids=[
+        "one",
+        "half of all moves",
+        "gone",
+        "2 %",
+        "3 %",
+        "three quarters, less not named",
+        "before",
+        "after",
+    ],
 )
 def test_phases_weigh_as_much_as_the_first_of_them_moved(
     before: dict[str, float],
