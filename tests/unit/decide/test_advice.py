@@ -304,7 +304,7 @@ def test_a_case_that_fails_and_that_the_base_lacks_is_new() -> None:
     rows = [make_row(case, LATENCY, Status.FAILED, reason=Reason.CASE_FAILED) for case in "abc"]
     cases = tuple(Case(id=name, model="m") for name in "abc")
     run = give_base(make_run(cases=cases, failures=(make_failure("b"),)), cases=cases[:2])
-    steps = list_next_steps(run, rows, Policy(thresholds={}))
+    steps = list_next_steps(run, rows, Policy(thresholds={}), in_pairs=False)
     assert [(step.code, step.cases) for step in steps] == [
         (Code.FIX_FAILED, ("b",)),
         (Code.FIX_FAILED, ("a",)),

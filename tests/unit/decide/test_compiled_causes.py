@@ -535,10 +535,18 @@ def test_operations_are_no_cause_beside_the_same_code() -> None:
             {"more": ("float64", "bfloat16")},
         ),
         ({"float32": 7, "float64": 1}, {"float32": 6, "float64": 2}, {"more": ("float64",)}),
+        ({"float32": 8, "float64": 1}, {"float32": 7, "float64": 2}, {}),
         ({}, {"float64": 2}, {}),
         ({"float64": 2}, {}, {}),
     ],
-    ids=["new and gone", "twice as much of two", "just a quarter", "unknown before", "unknown after"],
+    ids=[
+        "new and gone",
+        "twice as much of two",
+        "just a quarter",
+        "a fifth",
+        "unknown before",
+        "unknown after",
+    ],
 )
 def test_types_are_named_in_the_order_of_the_code(
     before: Mapping[str, int], after: Mapping[str, int], names: dict[str, tuple[str, ...]]
