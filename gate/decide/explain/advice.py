@@ -103,7 +103,7 @@ def _count_regressed(regressed: Sequence[Comparison], *, names_case: bool = Fals
 
 
 def list_next_steps(
-    run: Run, comparisons: Sequence[Comparison], policy: Policy, *, in_pairs: bool = False
+    run: Run, comparisons: Sequence[Comparison], policy: Policy, *, in_pairs: bool
 ) -> tuple[Fact, ...]:
     """The most pressing first."""
     deciding = [row for row in comparisons if row.decides]

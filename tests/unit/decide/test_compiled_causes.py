@@ -535,10 +535,18 @@ def test_operations_are_no_cause_beside_the_same_code() -> None:
             {"more": ("float64", "bfloat16")},
         ),
         ({"float32": 7, "float64": 1}, {"float32": 6, "float64": 2}, {"more": ("float64",)}),
+        ({"float32": 8, "float64": 1}, {"float32": 7, "float64": 2}, {}),
         ({}, {"float64": 2}, {}),
         ({"float64": 2}, {}, {}),
     ],
-    ids=["new and gone", "twice as much of two", "just a quarter", "unknown before", "unknown after"],
+    ids=[
+        "new and gone",
+        "twice as much of two",
+        "just a quarter",
+        "a fifth",
+        "unknown before",
+        "unknown after",
+    ],
 )
 def test_types_are_named_in_the_order_of_the_code(
     before: Mapping[str, int], after: Mapping[str, int], names: dict[str, tuple[str, ...]]
@@ -565,11 +573,21 @@ def test_types_are_named_in_the_order_of_the_code(
         ),
         ({"dynamo": 10.0, "triton": 1.0}, {"dynamo": 10.0}, {"triton": (1.0, 0.0)}, 0.61),
         ({"dynamo": 10.0}, {"dynamo": 10.2}, None, 0.0),
+        ({"dynamo": 10.0}, {"dynamo": 10.3}, {"dynamo": (10.0, 10.3)}, 0.61),
         ({"dynamo": 10.0, "triton": 1.0}, {"dynamo": 10.2, "triton": 1.6}, {"triton": (1.0, 1.6)}, 0.4575),
         ({}, {"dynamo": 10.0}, None, 0.0),
         ({"dynamo": 10.0}, {}, None, 0.0),
     ],
-    ids=["one", "half of all moves", "gone", "2 %", "three quarters, less not named", "before", "after"],
+    ids=[
+        "one",
+        "half of all moves",
+        "gone",
+        "2 %",
+        "3 %",
+        "three quarters, less not named",
+        "before",
+        "after",
+    ],
 )
 def test_phases_weigh_as_much_as_the_first_of_them_moved(
     before: dict[str, float],

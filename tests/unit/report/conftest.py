@@ -113,7 +113,9 @@ def verdict(*groups: tuple[Comparison, ...]) -> Verdict:
         outcome=outcome,
         headline=make_headline(outcome, comparisons, cases),
         cases=cases,
-        next_steps=list_next_steps(run, comparisons, Policy(thresholds={}, today="2026-03-20")),
+        next_steps=list_next_steps(
+            run, comparisons, Policy(thresholds={}, today="2026-03-20"), in_pairs=False
+        ),
         machine=MachineShift(canary=0.004, suite=0.012, known=True),
         environment=ENVIRONMENT,
         provenance=provenance,
