@@ -19,12 +19,15 @@ from gate.github.job import JobContext, load_context, load_payload
 from gate.github.run_events import (
     Target,
     has_moved,
+    note_touched,
     parse_pull,
     parse_time,
     parse_workflow_run,
     resolve_target,
 )
 from gate.github.transport import GitHubError
+from gate.records.codes import Code
+from gate.records.facts import Fact
 
 REPOSITORY = "octo-org/models"
 
@@ -200,6 +203,35 @@ def test_moved(github: FakeGitHub, state: State) -> None:
     state.add_pull(7, SHA)["state"] = "closed"
     assert has_moved(github.client, target)
     assert not has_moved(github.client, Target(run=target.run))
+
+
+@pytest.mark.parametrize(
+    ("files", "named"),
+    [
+        (["src/a.py", "gate.yml.bak", "perf/gate.yml"], ()),
+        (["gate.yml"], ("gate.yml (1 file)",)),
+        (["perf/baselines/a.json", "perf/baselines/b/c.json", "perf/x"], ("perf/baselines/ (2 files)",)),
+        (["perf/baselines/a.json", "gate.yml"], ("perf/baselines/ (1 file)", "gate.yml (1 file)")),
+    ],
+)
+def test_events_note_the_touched_rules(
+    github: FakeGitHub, state: State, files: list[str], named: tuple[str, ...]
+) -> None:
+    """A file, or what is below a directory; none of the change's own files is named."""
+    state.files[7] = files
+    noted = note_touched(github.client, 7, ["gate.yml", "perf/baselines/"])
+    assert noted == ((Fact(code=Code.TOUCHES_RULES, names={"rules": named}),) if named else ())
+
+
+@pytest.mark.parametrize(("count", "is_unseen"), [(299, False), (300, True), (301, True)])
+def test_events_note_files_that_are_not_looked_at(
+    github: FakeGitHub, state: State, count: int, is_unseen: bool
+) -> None:
+    """Three hundred are listed: there may be more."""
+    state.files[7] = [f"src/{index}.py" for index in range(count)]
+    unseen = Fact(code=Code.FILES_UNSEEN, numbers={"files": 300})
+    assert note_touched(github.client, 7, ["gate.yml"]) == ((unseen,) if is_unseen else ())
+    assert len(github.requests) == 3
 
 
 @pytest.mark.parametrize(

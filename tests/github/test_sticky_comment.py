@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from fake.clock import FakeClock
 from fake.faults import Fault
 from fake.server import FakeGitHub
 from records import SHA
@@ -162,6 +163,15 @@ def test_comment_of_nobody(github: FakeGitHub) -> None:
     """A comment whose author's account is gone is passed over."""
     github.state.add_comment(7, make_draft(999).body)["user"] = None
     assert write(github.client, make_draft(100)).action is Action.CREATED
+
+
+def test_a_comment_is_looked_for_after_the_pause_between_writes(github: FakeGitHub, clock: FakeClock) -> None:
+    """Nothing of another publisher's comes between looking and writing."""
+    slept: list[list[float]] = []
+    github.client.post("issues/7/comments", {"body": "somebody's"})
+    github.call_before("GET", "/comments$", lambda: slept.append([*clock.slept]))
+    assert write(github.client, make_draft()).action is Action.CREATED
+    assert slept == [[1.0], [1.0]]
 
 
 def test_not_wanted(github: FakeGitHub) -> None:

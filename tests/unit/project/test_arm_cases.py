@@ -8,7 +8,14 @@ import pytest
 
 from gate.errors import FileError
 from gate.installation import MODELS as OWN_MODELS
-from gate.project.arm_cases import BaseCases, load_base_cases, load_head_cases, mark_removed
+from gate.project.arm_cases import (
+    BaseCases,
+    Rules,
+    follow_moves,
+    load_base_cases,
+    load_head_cases,
+    mark_removed,
+)
 from gate.project.config import load_config
 from gate.project.registry import load_cases
 from gate.project.selection import choose_cases, select_cases
@@ -267,6 +274,42 @@ def test_a_base_without_any_case_has_none(tmp_path: Path) -> None:
     config = replace(load_config(head), select="", origins={})
     (tmp_path / "gate.yml").write_text("version: 1\nreference_models: false\n", encoding="utf-8")
     assert load_base_cases(config, load_cases(config), tmp_path) == BaseCases(cases=())
+
+
+def load_rules(directory: Path, entries: str) -> Rules:
+    directory.mkdir()
+    path = directory / "gate.yml"
+    path.write_text(f"version: 1\nreference_models: false\n{entries}", encoding="utf-8")
+    config = load_config(path)
+    return Rules(config=config, cases=load_cases(config))
+
+
+def test_follow_moves_of_what_is_still_the_same(tmp_path: Path) -> None:
+    """Factory and test of an unchanged definition are the change's; of all else nothing is taken."""
+    base = load_rules(
+        tmp_path / "base",
+        "models:\n  - {name: lin, factory: 'f:old', cases: [{}, {task: training}]}\n"
+        "  - {name: mlp, factory: 'm:old', cases: [{}]}\n"
+        "tests:\n  - {name: t, node: 'a.py::t'}\n  - {name: gone, node: 'g.py::g'}\n",
+    )
+    change = load_rules(
+        tmp_path / "change",
+        "models:\n  - {name: lin, factory: 'f:new', cases: [{}]}\n"
+        "  - {name: mlp, factory: 'm:new', arguments: {width: 1}, cases: [{}]}\n"
+        "  - {name: added, factory: 'f:added', cases: [{}]}\n"
+        "tests:\n  - {name: t, node: 'b.py::t'}\n",
+    )
+
+    followed = follow_moves(base, change)
+
+    assert [entry.factory for entry in followed.config.models] == ["f:new", "m:old"]
+    assert [entry.node for entry in followed.config.tests] == ["b.py::t", "g.py::g"]
+    assert followed.moved == ("lin: f:old, now f:new", "t: a.py::t, now b.py::t")
+    assert followed.removed == (
+        "lin/training-float32-smoke-default",
+        "mlp/inference-float32-smoke-default",
+        "gone/test",
+    )
 
 
 def test_only_what_the_change_removed_is_marked() -> None:

@@ -265,6 +265,15 @@ def test_what_a_newer_release_wrote_outlives_a_compaction(tmp_path: Path) -> Non
     assert [damage.partition(" ")[0] for damage in reading.damaged] == [f"{path}:1:", f"{path}:3:"]
 
 
+def test_what_a_newer_release_wrote_alone_is_a_history(tmp_path: Path) -> None:
+    """A compaction keeps it, and refuses nothing."""
+    path = tmp_path / "history.jsonl"
+    newer = '{"schema":"compile-gate/history/2","what":"nobody knows"}\n'
+    path.write_text(newer, encoding="utf-8")
+    assert compact_history(path).lines == 0
+    assert path.read_text(encoding="utf-8") == newer
+
+
 def test_a_file_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     """A directory with a file's name is no part of the history."""
     path = tmp_path / "runs"
