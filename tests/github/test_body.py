@@ -3,6 +3,7 @@
 import html
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -35,6 +36,7 @@ from gate.publish.body import (
     parse_marker,
     render_body,
     render_marker,
+    render_trusted_report,
 )
 from gate.publish.shown import make_shown
 from gate.publish.submitted import CiRun, Refusal
@@ -458,3 +460,160 @@ def test_a_targets_comment_names_what_was_not_measured() -> None:
     target = replace(passing, environment=replace(passing.environment, device_kind="target"))
     assert unknown in render(make_finding(target))
     assert unknown not in render(make_finding(passing))
+
+
+def test_markers_are_equal_whenever_their_runs_began() -> None:
+    """That is not written down, so a marker that is read back does not have it."""
+    assert make_marker("k", RUN) == make_marker("k", replace(RUN, started=""))
+    assert make_marker("k", RUN) != make_marker("k", replace(RUN, attempt=2))
+    assert make_marker("k", RUN).order < make_marker("k", replace(RUN, attempt=2)).order
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({}, ""),
+        (
+            {"status": Status.IMPROVED, "reason": Reason.BEYOND_BAR},
+            "To make the improvement the new baseline",
+        ),
+        ({"status": Status.IMPROVED, "reason": Reason.BEYOND_BAR, "decides": False}, ""),
+        ({"reason": Reason.FEW_TRIALS}, "To have baselines for later changes"),
+        ({"reason": Reason.FEW_TRIALS, "decides": False}, ""),
+        (UNSTORED, "To have baselines for later changes"),
+        ({**UNSTORED, "decides": False}, ""),
+    ],
+)
+def test_a_pass_asks_for_baselines_where_some_could_be_better(changes: dict[str, Any], why: str) -> None:
+    """What does not decide asks for nothing."""
+    first, *others = make_rows()
+
+    steps = list_comment_steps(make_finding(make_verdict(replace(first, **changes), *others)))
+
+    assert [step.partition(":")[0] for step in steps] == ([why] if why else [])
+
+
+@pytest.mark.parametrize(
+    ("run", "can_refresh", "words"),
+    [
+        (GREEN, True, "comments `/refresh-baselines` and merges what it proposes."),
+        (replace(GREEN, head_repository=2000), True, "merges this, then starts `compile-gate-respond`"),
+        (replace(GREEN, event="merge_group"), True, "merges this, then starts `compile-gate-respond`"),
+        (GREEN, False, "by `compile-gate baseline refresh`, and commits them."),
+    ],
+)
+def test_how_baselines_are_recorded_depends_on_who_may(run: CiRun, can_refresh: bool, words: str) -> None:
+    """A comment does it on a branch of the repository, where a workflow of it answers."""
+    base = replace(make_base(), can_refresh=can_refresh)
+    better = make_verdicts()["improved"]
+
+    (step,) = list_comment_steps(make_finding(better, base, run))
+
+    assert words in step
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "begins"),
+    [(FailOn.REGRESSION, ["Nothing", "To"]), (FailOn.INCONCLUSIVE, ["To"])],
+)
+def test_what_is_inconclusive_can_be_measured_again(fail_on: FailOn, begins: list[str]) -> None:
+    """That is nobody's duty where it does not fail the check."""
+    shown = make_shown(make_verdicts()["inconclusive"])
+    run = GREEN if fail_on is FailOn.REGRESSION else RUN
+
+    steps = list_comment_steps(results.make_finding(shown, make_base(), run, fail_on=fail_on))
+
+    assert [re.split("[ :]", step)[0] for step in steps] == begins
+
+
+@pytest.mark.parametrize(
+    ("verdict", "lost_jobs", "begins"),
+    [
+        ("pass", (), ["something besides the verdict failed. Fix"]),
+        ("pass", ("h200",), ["h200 failed and left no verdict. Fix"]),
+        ("regression", ("h200", "cpu"), ["h200, cpu failed and left no verdict. Fix", "", "", ""]),
+        ("regression", (), ["", "", ""]),
+    ],
+)
+def test_a_job_that_left_no_verdict_is_looked_at_first(
+    verdict: str, lost_jobs: tuple[str, ...], begins: list[str]
+) -> None:
+    """Its name is GitHub's; what the verdict asks for comes after it."""
+    finding = make_finding(make_verdicts()[verdict], run=replace(RUN, lost_jobs=lost_jobs))
+
+    steps = list_comment_steps(finding)
+
+    assert len(steps) == len(begins)
+    assert all(words in step for step, words in zip(steps, begins, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("run", "refusal", "origin"),
+    [
+        (
+            RUN,
+            Refusal.NOT_A_VERDICT,
+            "`topic`, commit {commit}, 2026-11-01 11:00 UTC, {run}, {data}. Written",
+        ),
+        (RUN, Refusal.EXPIRED, "`topic`, commit {commit}, 2026-11-01 11:00 UTC, {run}. Written"),
+        (
+            replace(RUN, attempt=2),
+            Refusal.NO_ARTIFACT,
+            "`topic`, commit {commit}, 2026-11-01 11:00 UTC, {run}, attempt 2.",
+        ),
+        (
+            replace(RUN, head_branch="", started=""),
+            Refusal.NO_ARTIFACT,
+            "<sub>Commit {commit}, {run}. Written",
+        ),
+    ],
+)
+def test_the_last_line_names_branch_commit_time_and_run(run: CiRun, refusal: Refusal, origin: str) -> None:
+    """As far as they are known, and the artifact where it holds something."""
+    expected = origin.format(
+        commit=link_commit(run, SHA),
+        run=f"[run 100]({run.url})",
+        data=f"[report and data]({run.url}#artifacts)",
+    )
+
+    assert expected in render(TrustedResult(run=run, refusal=refusal))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "The run ended with: failure. Nothing is known about this commit."),
+        ({"event": "merge_group"}, "The run ended with: failure. Nothing is known about this commit."),
+        ({"event": "schedule"}, "The run ended with: failure. Nothing was compared."),
+        ({"conclusion": ""}, "no artifact with a result. Nothing is known"),
+        ({"failed_step": "Install"}, "ended with: failure. The step that failed: Install. Nothing is"),
+    ],
+)
+def test_without_a_verdict_the_comment_says_how_the_run_ended(changes: dict[str, Any], words: str) -> None:
+    """And, of a change, that nothing is known about it."""
+    body = render(TrustedResult(run=replace(RUN, **changes), refusal=Refusal.NO_ARTIFACT))
+
+    assert words in body
+    assert ("push or run it again" in body) is (changes.get("event") != "schedule")
+
+
+@pytest.mark.parametrize(
+    ("changes", "run", "preface", "is_brief"),
+    [
+        ({}, GREEN, "", True),
+        ({"status": Status.IMPROVED, "reason": Reason.BEYOND_BAR}, GREEN, "", False),
+        ({}, RUN, "", False),
+        ({}, GREEN, "of an upgrade", False),
+        ({"status": Status.INCONCLUSIVE, "reason": Reason.UNSETTLED}, GREEN, "", False),
+    ],
+)
+def test_only_a_report_of_a_quiet_pass_is_brief(
+    changes: dict[str, Any], run: CiRun, preface: str, is_brief: bool
+) -> None:
+    """One other row, a run that failed, or an upgrade needs more than a line."""
+    first, *others = make_rows()
+    finding = make_finding(make_verdict(replace(first, **changes), *others), run=run)
+
+    report = render_trusted_report(replace(finding, preface=preface))
+
+    assert (len([line for line in report.splitlines() if line]) == 2) is is_brief

@@ -9,17 +9,21 @@ from typing import Any
 import pytest
 from refreshes import CASE, ENVIRONMENT, OTHER, POLICY
 
+from gate.publish import proposal_text
 from gate.publish.proposal_text import (
     MAX_PROPOSAL_BYTES,
     ProposalText,
     compute_scatter,
     describe_losses,
+    list_growths,
     list_moves,
     render_message,
     render_proposal,
     render_title,
 )
 from gate.records.cases import Metric
+from gate.records.codes import Code
+from gate.records.facts import Fact
 from gate.records.run import Baseline, CodeIdentity, Provenance
 from gate.store.baselines import Proposal, ProposalKind, propose_baselines
 from tests import make
@@ -239,3 +243,71 @@ def test_a_commit_names_its_environment_and_the_reason_given(reason: str) -> Non
 
     assert lines[0] == "Refresh 1 baseline of cpu-x"
     assert [line for line in lines if "Reason" in line] == ([f"Reason: {reason}"] if reason else [])
+
+
+@pytest.mark.parametrize(("number", "expected"), [(0, ""), (7, " for #7")])
+def test_a_proposal_names_the_pull_request_that_asked(number: int, expected: str) -> None:
+    """One that was started by hand is of none."""
+    text = make_text(OLD, old=())
+    assert text.pr_number == 0
+
+    body = render_proposal(replace(text, pr_number=number))
+
+    assert body.splitlines()[0].endswith(f"[this run]({text.run_url}){expected}: 1 new.")
+
+
+@pytest.mark.parametrize("latency_s", [0.020, 0.005])
+def test_a_commit_lists_what_moved_the_wrong_way(latency_s: float) -> None:
+    """What became faster is not asked about."""
+    message = render_message(make_text(replace(OLD, trials={**OLD.trials, LATENCY: (latency_s,) * 3})))
+
+    lines = message.splitlines()
+    assert ("Moved the wrong way:" in lines) is (latency_s > 0.010)
+    assert sum(line.startswith(f"- {CASE}") for line in lines) == (latency_s > 0.010)
+
+
+def test_a_redefined_case_whose_values_stayed_says_so() -> None:
+    """The stored values are of another definition all the same."""
+    assert "No median moved." in render_proposal(make_text(replace(OLD, definition="d2")))
+
+
+def test_only_what_decides_in_both_is_compared() -> None:
+    """A metric that only describes has no row, nor has one that is new or gone."""
+    old = make_baseline(compiled_latency=(0.01,) * 3, eager_latency=(0.01,) * 3, graph_breaks=(0.0,) * 3)
+    new = make_baseline(compiled_latency=(0.02,) * 3, eager_latency=(0.02,) * 3, recompiles=(1.0,) * 3)
+
+    assert [move.metric for move in list_moves([pair_up(new, old)])] == [LATENCY]
+
+
+def test_noise_of_just_twice_as_much_is_listed() -> None:
+    """A drift that scattered by a half scatters by a whole."""
+    old = make_baseline(drift=(1.0, 1.5, 2.0))
+
+    (growth,) = list_growths([pair_up(make_baseline(drift=(1.0, 2.0, 3.0)), old)])
+
+    assert (growth.old, growth.new) == (0.5, 1.0)
+
+
+def test_a_baseline_without_values_has_lost_them_all() -> None:
+    """None is the least that can be measured; more than before is no loss."""
+    empty = replace(OLD, trials={})
+
+    assert describe_losses(pair_up(empty)).startswith("0 trials instead of 3; ")
+    assert describe_losses(pair_up(OLD, empty)) == ""
+
+
+@pytest.mark.parametrize(("more", "is_cut"), [(0, False), (1, True)])
+def test_a_proposal_takes_60000_bytes_and_keeps_its_first_sentence(more: int, is_cut: bool) -> None:
+    """Beyond that the longest of the other sections is left out."""
+    notes = tuple(Fact(code=Code.LANE_SLOW, numbers={"slower": 0.5 + index}) for index in range(9))
+    text = replace(make_text(OLD, old=()), notes=notes)
+    sections = [*proposal_text._list_sections(text), proposal_text._ENDING]
+    room = 60_000 - len("\n\n".join(sections).encode())
+    wide = replace(text, environment_id=text.environment_id + "x" * (room + more))
+
+    body = render_proposal(wide)
+
+    assert body.startswith(f"Baselines of `{wide.environment_id}` in `baselines`, ")
+    assert ("*Too long to be shown here: see the files.*" in body) is is_cut
+    assert (sections[1] in body) is not is_cut
+    assert proposal_text._ENDING in body

@@ -3,16 +3,18 @@
 import zipfile
 from contextlib import nullcontext
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hostile_archives import make_with
+from records import CASES, make_archive, make_failing, make_passing, make_zip
 from records import RUN as CI_RUN
-from records import make_archive, make_passing, make_zip
 from refreshes import make_run
 
 from gate.errors import FileError, UsageError
+from gate.files.invalid import MAX_INTEGER
 from gate.publish import submitted
-from gate.publish.shown import SHOWN_FILE
+from gate.publish.shown import SHOWN_FILE, make_shown
 from gate.publish.submitted import (
     Refusal,
     RefusedError,
@@ -22,8 +24,14 @@ from gate.publish.submitted import (
     read_member,
     record_run,
 )
+from gate.records.cases import Case
+from gate.records.codes import Code
+from gate.records.facts import Fact
 from gate.records.run import Baseline
+from gate.records.shown import ShownCause
+from gate.records.verdict import MachineShift, Tally
 from gate.store.baselines import encode_baseline
+from tests.make import make_failure
 
 MIB = 1024 * 1024
 RUN = make_run("a" * 40)
@@ -179,3 +187,80 @@ def test_a_baseline_that_could_not_be_read_again_is_not_recorded(monkeypatch: py
     with pytest.raises(UsageError, match="numbers that no measurement gives"):
         record_run(RUN, RUN.provenance)
     assert checked == [RUN.cases[0].id]
+
+
+VERDICT = make_shown(make_failing())
+CAUSE = ShownCause(case_id="gone/test", fact=Fact(code=Code.RECOMPILED, numbers={"count": 1}))
+FAILURE = replace(
+    make_shown(make_failing(failures=(make_failure(CASES[0].id),))).failures[0], case_id="gone/test"
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_sound"),
+    [
+        ({}, True),
+        ({"cases": (*VERDICT.cases, VERDICT.cases[0])}, False),
+        ({"cases": VERDICT.cases[1:]}, False),
+        ({"causes": (CAUSE,)}, False),
+        ({"failures": (FAILURE,)}, False),
+        ({"causes": (replace(CAUSE, case_id=CASES[0].id),)}, True),
+        ({"comparisons": (*VERDICT.comparisons, VERDICT.comparisons[0])}, False),
+        ({"tally": Tally(trials=3, disturbed_trials=3, pairs=2, disturbed_pairs=2)}, True),
+        ({"tally": Tally(trials=3, disturbed_trials=4)}, False),
+        ({"tally": Tally(pairs=3, disturbed_pairs=4)}, False),
+        ({"overhead_s": 0.0}, True),
+        ({"overhead_s": -0.1}, False),
+        ({"wall_s": float(MAX_INTEGER)}, True),
+        ({"wall_s": float(MAX_INTEGER) * 2}, False),
+        ({"machine": MachineShift(canary=-float(MAX_INTEGER) * 2)}, False),
+    ],
+)
+def test_a_verdict_that_contradicts_itself_is_refused(changes: dict[str, Any], is_sound: bool) -> None:
+    """It names planned cases, each row once, and no number that would be long as a text."""
+    verdict = replace(VERDICT, **changes)
+
+    with nullcontext() if is_sound else pytest.raises(RefusedError, match=Refusal.NOT_A_VERDICT):
+        submitted._check_consistency(verdict)
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_sound"),
+    [((0.0,), True), ((float(MAX_INTEGER) * 2,), False), ((0.0, float(MAX_INTEGER) * 2), False)],
+)
+def test_a_number_anywhere_in_a_row_is_bounded(rows: tuple[float, ...], is_sound: bool) -> None:
+    """In its remarks, too, and not only in the first row."""
+    facts = [Fact(code=Code.TRIALS_CAME, numbers={"came": number}) for number in rows]
+    pairs = zip(VERDICT.comparisons, facts, strict=False)
+    comparisons = tuple(replace(row, remarks=(fact,)) for row, fact in pairs)
+    verdict = replace(VERDICT, comparisons=comparisons)
+
+    with nullcontext() if is_sound else pytest.raises(RefusedError, match=Refusal.NOT_A_VERDICT):
+        submitted._check_consistency(verdict)
+
+
+@pytest.mark.parametrize(
+    ("changes", "registered", "what"),
+    [
+        ({"finished": False}, RUN.cases, "the run was stopped before its end"),
+        ({}, (), "1 of the run's 1 cases is none that the registry of aaaaaaaaaaaa makes"),
+        (
+            {"failures": (make_failure(RUN.cases[0].id, stage="compile"),)},
+            RUN.cases,
+            f"not fit to be recorded: {RUN.cases[0].id} (failed in compile)",
+        ),
+        (
+            {"failures": (make_failure(RUN.cases[0].id, stage="evil"),)},
+            RUN.cases,
+            f"not fit to be recorded: {RUN.cases[0].id} (failed in an unknown stage)",
+        ),
+    ],
+)
+def test_a_measured_run_that_does_not_fit_is_refused_in_our_words(
+    changes: dict[str, Any], registered: tuple[Case, ...], what: str
+) -> None:
+    """A stage is named where it is one of ours."""
+    with pytest.raises(UsageError) as refused:
+        check_measured_run(replace(RUN, **changes), "a" * 40, registered)
+
+    assert refused.value.what == what

@@ -225,7 +225,7 @@ def test_what_does_not_decide_is_in_no_step_of_an_upgrade(status: Status) -> Non
     assert step.startswith("Take the new stack")
 
 
-def test_a_whole_upgrade_has_no_notes() -> None:
+def test_a_finding_of_a_whole_upgrade_has_no_notes() -> None:
     """Baselines are of the old stack, which the pairs measured: their age does not matter."""
     base = make_base()
     base = replace(base, policy=replace(base.policy, today="2027-11-01"))
