@@ -430,8 +430,8 @@ def test_a_default_is_set_back_to_what_the_base_has(base: str, head: str, settab
 def test_a_metric_that_one_side_lacks_has_no_change() -> None:
     """Nor has one without pairs."""
     counted: dict[Metric, tuple[float, ...]] = {Metric.GRAPH_BREAKS: (1.0,)}
-    for sides in (({"samples": counted}, {}), ({}, {"samples": counted})):
-        base, head = make_pair(NAME, 1, *sides)
+    for given in ("base", "head"):
+        base, head = make_pair(NAME, 1, **{given: {"samples": counted}})
         assert compute_change(Metric.GRAPH_BREAKS, [Pair(base=base, head=head)]) is None
     assert compute_change(Metric.GRAPH_BREAKS, []) is None
 
