@@ -74,7 +74,7 @@ def probe_defaults(measurer: LaneMeasurer, run: Run, verdict: Verdict, run_s: fl
     """
     worst, options = find_worst(verdict), list_settable(run.base.defaults) if run.base else {}
     pairs = list_pairs(run.trials).get(worst.case_id, ()) if worst else ()
-    if not (run_s and worst and pairs and options) or len(measurer.engine.list_lanes()) != 1:
+    if not (run_s and worst and options) or len(measurer.engine.list_lanes()) != 1:
         return run
     metric = choose_metric(worst, pairs)
     change = compute_change(metric, pairs)

@@ -108,7 +108,7 @@ def measure_shape(data: bytes) -> Iterator[Shape]:
         # Where a string holds no structure its quotes are neighbours, and the others still take turns.
         pieces = structure.replace(b'""', b"").split(b'"')
         outside = b"".join(pieces[quotes % 2 :: 2])
-        quotes += len(pieces) - 1
+        quotes += structure.count(b'"')
         brackets = outside.replace(b",", b"")
         values += len(outside) - len(brackets)
         containers += brackets.count(b"[")

@@ -3,10 +3,18 @@
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
-from gate.check.defaults import choose_metric, compute_change, list_settable, probe_defaults
+from gate.check.defaults import (
+    _Prober,
+    choose_metric,
+    compute_change,
+    find_worst,
+    list_settable,
+    probe_defaults,
+)
 from gate.check.measurer import LaneMeasurer
 from gate.check.schedule import Pace, Slot, predict_pair_s
 from gate.check.work import Unit, UnitResult
@@ -18,10 +26,10 @@ from gate.records.cases import Metric
 from gate.records.codes import Code
 from gate.records.events import Noted
 from gate.records.run import Extent, Probe, Run, Trial
-from gate.records.verdict import Outcome
+from gate.records.verdict import Outcome, Status
 from gate.report.words.facts import write_note
 from tests.lanes import FakeLanes, make_places
-from tests.make import POLICY, make_failure, make_pair, make_row, make_run
+from tests.make import POLICY, make_change, make_failure, make_pair, make_row, make_run, make_verdict
 
 NAME, PAIR_S, RUN_S = "a/x", 10.0, 2000.0
 OPTIONS = tuple(f"inductor.option{number}" for number in range(8))
@@ -396,3 +404,97 @@ def test_defaults_that_changed_are_listed_before_options_that_one_release_lacks(
         "4 options of torch.compile are not as in the old release (1 with another default, 2 new, 1 gone): "
         "inductor.c 4 -> 8, dynamo.a none -> true, dynamo.d none -> 5, dynamo.b 1 -> none."
     )
+
+
+@pytest.mark.parametrize(
+    ("rows", "worst"),
+    [
+        ([("a/x", 0.2, {}), ("b/x", 0.4, {})], "b/x"),
+        ([("a/x", 0.2, {}), ("b/x", 0.4, {"decides": False})], "a/x"),
+        ([("a/x", 0.2, {}), ("b/x", 0.4, {"status": Status.INCONCLUSIVE})], "a/x"),
+        ([("a/x", 0.2, {"status": Status.UNCHANGED})], None),
+        ([], None),
+    ],
+)
+def test_the_worst_row_is_a_regression_that_decides(
+    rows: list[tuple[str, float, dict[str, Any]]], worst: str | None
+) -> None:
+    """By how many thresholds it is worse."""
+    compared = [
+        make_row(name, Metric.COMPILED_LATENCY, change=make_change(change), **fields)
+        for name, change, fields in rows
+    ]
+    row = find_worst(make_verdict(*compared, outcome=Outcome.REGRESSION))
+    assert (row and row.case_id) == worst
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "settable"),
+    [
+        ('"auto"', "true", '"auto"'),
+        ("", "true", "false"),
+        ("", "false", None),
+        ("true", "", None),
+        ("[1]", "[2]", None),
+        ("{}", "3", None),
+        ("2", "3", "2"),
+    ],
+)
+def test_a_default_is_set_back_to_what_the_base_has(base: str, head: str, settable: str | None) -> None:
+    """A new switch that is on, off; a list or a mapping stays."""
+    assert list_settable({"option": (base, head)}) == ({"option": settable} if settable else {})
+
+
+def test_a_metric_that_one_side_lacks_has_no_change() -> None:
+    """Nor has one without pairs."""
+    counted: dict[Metric, tuple[float, ...]] = {Metric.GRAPH_BREAKS: (1.0,)}
+    for given in ("base", "head"):
+        base, head = make_pair(NAME, 1, **{given: {"samples": counted}})
+        assert compute_change(Metric.GRAPH_BREAKS, [Pair(base=base, head=head)]) is None
+    assert compute_change(Metric.GRAPH_BREAKS, []) is None
+
+
+@pytest.mark.parametrize("run_s", [0.0, RUN_S])
+def test_without_time_or_a_measured_change_nothing_is_probed(run_s: float) -> None:
+    """And nothing is said of it."""
+    events: list[object] = []
+    run = make_measured()
+    verdict = decide_side_by_side(run, POLICY)
+    if run_s:
+        run = replace(run, trials=())
+    measurer = replace(make_measurer(open_lane(OPTIONS[:1])), observe=events.append)
+    assert probe_defaults(measurer, run, verdict, run_s) == run
+    assert events == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "chosen"),
+    [
+        (True, None, "first"),
+        (False, None, "second"),
+        (None, True, "second"),
+        (None, False, "first"),
+        (None, None, "first"),
+    ],
+)
+def test_the_half_with_the_cause_is_chosen(first: bool | None, second: bool | None, chosen: str) -> None:
+    """One with which head fails may hide it, if the other has not got it."""
+    prober = Mock(_undoes={("first",): first, ("second",): second}.__getitem__)
+    assert _Prober._choose(prober, ("first",), ("second",)) == (chosen,)
+
+
+def test_a_probe_is_a_pair_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the next index; a pair with one arm is none."""
+    run, lanes = make_measured(), open_lane(OPTIONS[:1])
+    units: list[Unit] = []
+
+    def measure_base_alone(lane: str, unit: Unit) -> tuple[UnitResult, float]:
+        units.append(unit)
+        base, _ = make_pair(NAME, unit.index, {"samples": STEADY}, place=lane)
+        return UnitResult(trials=(base,)), PAIR_S
+
+    probed = probe_defaults(make_measurer(lanes), run, decide_side_by_side(run, POLICY), RUN_S)
+    assert [index for _, _, index in lanes.asked] == list(range(2, 2 + len(probed.probes)))
+    monkeypatch.setattr(lanes, "measure", measure_base_alone)
+    assert probe_defaults(make_measurer(lanes), run, decide_side_by_side(run, POLICY), RUN_S).probes == ()
+    assert all(unit.paired for unit in units)

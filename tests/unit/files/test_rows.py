@@ -75,6 +75,8 @@ def test_lines_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     """A short line becomes a record of a kilobyte: a hostile file's lines would fill memory."""
     path = tmp_path / "run.json"
     RUN.save(RUN_OF_3, path)
+    monkeypatch.setattr(codec, "MAX_LINES", len(path.read_bytes().splitlines()))
+    assert RUN.load(path) == RUN_OF_3
     monkeypatch.setattr(codec, "MAX_LINES", 8)
     with pytest.raises(FileError, match="has more than 8 lines"):
         RUN.load(path)
@@ -86,6 +88,14 @@ def test_a_file_of_rows_may_be_larger_than_others(tmp_path: Path, monkeypatch: p
     BASELINE.save(make_baseline(CASE.id, {Metric.DRIFT: (0.5,)}), tmp_path / "baseline.json")
     monkeypatch.setattr(codec, "MAX_ROWS_BYTES", 100)
     assert BASELINE.load(tmp_path / "baseline.json").case_id == CASE.id
+    with pytest.raises(FileError, match="is larger than 100 bytes"):
+        RUN.load(tmp_path / "run.json")
+
+
+def test_what_is_no_row_of_a_file_is_parsed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So it may be no larger than other files, however many lines it has."""
+    RUN.save(RUN_OF_3, tmp_path / "run.json")
+    monkeypatch.setattr(codec, "MAX_JSON_BYTES", 100)
     with pytest.raises(FileError, match="is larger than 100 bytes"):
         RUN.load(tmp_path / "run.json")
 

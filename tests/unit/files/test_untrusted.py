@@ -10,7 +10,7 @@ from gate.errors import FileError
 from gate.files import untrusted as hostile
 from gate.files.disk import load_bytes
 from gate.files.invalid import quote_value
-from gate.files.untrusted import decode_text, measure_shape, parse_json
+from gate.files.untrusted import check_size, decode_text, measure_shape, parse_json
 
 
 @pytest.mark.parametrize(
@@ -42,9 +42,11 @@ def test_hostile_json_is_refused(data: bytes, problem: str) -> None:
 
 
 def test_an_integer_with_a_million_digits_is_refused_at_once() -> None:
-    """Its conversion would take seconds."""
-    with pytest.raises(FileError):
+    """Its conversion would take seconds; the advice of Python is none to its reader."""
+    with pytest.raises(FileError) as caught:
         parse_json(b"[" + b"9" * 1_000_000 + b"]", "run.json")
+    assert caught.value.problem.startswith("Exceeds the limit")
+    assert "sys." not in caught.value.problem
 
 
 def test_json_beyond_the_size_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,6 +56,22 @@ def test_json_beyond_the_size_limit_is_refused(monkeypatch: pytest.MonkeyPatch) 
     assert parse_json(b"[12]", "x") == [12]
     with pytest.raises(FileError, match="is larger than 4 bytes"):
         parse_json(b"[123]", "x")
+
+
+def test_thirty_two_levels_are_read() -> None:
+    """One more is refused."""
+    assert parse_json(b"[" * 32 + b"]" * 32, "x")
+
+
+def test_a_file_that_is_too_large_has_the_fix_of_its_kind() -> None:
+    """One that people write has another than one that only the gate writes."""
+    check_size(4, 4, "x")
+    fixes = []
+    for fix in ("", "Split it."):
+        with pytest.raises(FileError) as caught:
+            check_size(5, 4, "x", fix)
+        fixes.append(caught.value.fix)
+    assert fixes == ["compile-gate writes no such file: check its origin.", "Split it."]
 
 
 def test_a_byte_order_mark_is_no_harm() -> None:
