@@ -1,6 +1,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from statistics import fmean
 
 import pytest
 
@@ -58,6 +59,7 @@ def test_drift_against_a_baseline(
 @pytest.mark.parametrize(
     ("threshold", "before", "after", "noise", "status"),
     [
+        (0.5, (0.0,) * 8, (0.125,) * 8, 0.045, Status.UNCHANGED),
         (0.5, (0.0, 0.0), (0.5, 0.5), 0.09, Status.UNCHANGED),  # not beyond its threshold
         (0.5, (0.5, 0.5), (0.0, 0.0), 0.09, Status.UNCHANGED),
         (0.5, (0.0, 0.0), (0.625, 0.625), 0.09, Status.REGRESSED),
@@ -76,7 +78,10 @@ def test_drift_against_a_baseline(
 def test_a_change_of_drift_must_exceed_its_threshold_and_three_errors(
     threshold: float, before: Sequence[float], after: Sequence[float], noise: float, status: Status
 ) -> None:
-    """The error of two means of two is their pooled SD, which (-1, 1) and two equal values make 1."""
+    """The error of two means of two is their pooled SD, which (-1, 1) and two equal values make 1.
+
+    Of two means of eight it is half of that.
+    """
     question = Question(
         case=Case(id="m/x", model="m", definition="d1"),
         metric=DRIFT,
@@ -87,7 +92,7 @@ def test_a_change_of_drift_must_exceed_its_threshold_and_three_errors(
     row = judge_drift(question)
     assert row.status is status
     assert row.change is not None
-    centre = sum(after) / 2 - sum(before) / 2
+    centre = fmean(after) - fmean(before)
     interval = (row.change.low, row.change.centre, row.change.high)
     assert interval == pytest.approx((centre - noise, centre, centre + noise))
     assert row.change.detectable == pytest.approx(max(threshold, noise) + noise)

@@ -81,18 +81,38 @@ def test_trials_of_one_index_are_a_pair() -> None:
     assert list_pairs(trials) == {"a/x": (pair_up(trials[1], trials[0]),)}
 
 
-def test_a_head_whose_base_is_lost_stands_for_its_case() -> None:
-    """Of a suspect the trial alone was screened, and does not count; else both count."""
-    alone, paired = (
-        make_trial("head", pairing=pairing, compiled_latency=(0.01,))
-        for pairing in (Pairing.ALONE, Pairing.LIVE)
-    )
-    run = make_run(alone, paired, base=())
-    pairings = [
-        [trial.pairing for trial in gather_case_pairs(run, POLICY, screened)[0].trials]
-        for screened in ({"a/x": NOT_SCREENED}, None)
+@pytest.mark.parametrize(
+    ("others", "is_screened", "expected"),
+    [
+        pytest.param([], True, ["live 1"], id="a suspect"),
+        pytest.param([], False, ["alone 1", "live 1"], id="of no screening"),
+        pytest.param([("base", 2)], True, ["live 1"], id="a base without a head"),
+        pytest.param([("base", 1)], True, ["live 1"], id="a pair"),
+        pytest.param([("base", 1)], False, ["live 1"], id="a pair of no screening"),
+        pytest.param([("base", 1), ("head", 2)], True, ["live 1"], id="a pair and a head without a base"),
+    ],
+)
+def test_heads_without_a_base_stand_for_a_case_without_pairs(
+    others: list[tuple[str, int]], *, is_screened: bool, expected: list[str]
+) -> None:
+    """Of a suspect the trial alone was screened, and does not count."""
+    trials = [
+        make_trial("head", 1, Pairing.ALONE, compiled_latency=(0.01,)),
+        *(make_trial(arm, index, compiled_latency=(0.01,)) for arm, index in [("head", 1), *others]),
     ]
-    assert pairings == [[Pairing.LIVE], [Pairing.ALONE, Pairing.LIVE]]
+    screened = {"a/x": NOT_SCREENED} if is_screened else None
+    (side,) = gather_case_pairs(make_run(*trials, base=()), POLICY, screened)
+    assert [f"{trial.pairing} {trial.index}" for trial in side.trials] == expected
+    assert {trial.arm for trial in side.trials} == {"head"}
+
+
+def test_the_trial_that_measured_most_comes_last() -> None:
+    """Causes are read off it."""
+    light = {"compiled_latency": (0.01,)}
+    full = light | {"cold_compile_time": (10.0,)}
+    heads = (make_trial("head", 1, **full), make_trial("head", 2, **light))
+    (side,) = gather_case_pairs(make_run(*heads, base=()), POLICY)
+    assert [trial.index for trial in side.trials] == [2, 1]
 
 
 # --- the change of one pair ---
