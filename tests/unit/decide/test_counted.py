@@ -117,7 +117,7 @@ def test_what_flickers_convicts_at_its_level(
     before: Sequence[float], after: Sequence[float], level: float, expected: State
 ) -> None:
     """One pair is luck in 1 of 4; 4 of the 70 orders of (0, 0, 0, 1, 1, 1, 2, 3) rank head as high."""
-    row = judge_counted(ask(before, after), replace(ASKED, alpha=level))
+    row = judge_counted(ask(before, after), replace(ASKED, alpha=level, varied=ASKED.flickering))
     assert (row.status, row.reason) == expected
 
 

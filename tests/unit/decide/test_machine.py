@@ -183,17 +183,19 @@ def test_times_are_compared_less_the_shift(canary: float, expected: tuple[Status
 
 @pytest.mark.parametrize(("canary", "speed"), [(1.2, "20 % slower"), (0.8, "25 % faster")])
 def test_times_of_a_far_machine_are_not_compared(canary: float, speed: str) -> None:
-    """Beyond 15 % counters are compared and times are not, with the reason."""
+    """Beyond 15 % counters and memory are compared and times are not, with the reason."""
+    memory = Metric.COMPILE_PEAK_MEMORY
     situation = with_canaries(
         {"loop": (EXACT, (canary,))},
-        before={COLD: (10.0,) * 3, BREAKS: (0.0,) * 3},
-        after={COLD: (30.0,), BREAKS: (1.0,)},
+        before={COLD: (10.0,) * 3, BREAKS: (0.0,) * 3, memory: (1e9,) * 3},
+        after={COLD: (30.0,), BREAKS: (1.0,), memory: (1e9,)},
     )
     verdict = decide(situation)
     row = find_row(verdict, COLD)
     assert (row.status, row.reason) == (Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT)
     assert f"this machine is {speed} than the one that recorded" in describe_comparison(row)
     assert find_row(verdict, BREAKS).status is Status.REGRESSED
+    assert find_row(verdict, memory).status is Status.UNCHANGED
     assert any("machine" in note for note in write_notes(verdict))
 
 
