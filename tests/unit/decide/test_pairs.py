@@ -24,6 +24,7 @@ from gate.decide.judge.pairs import (
     compute_pair_detectable,
     decide_pairs,
     gather_case_pairs,
+    read_metric,
 )
 from gate.decide.stats import Variance, compute_hodges_lehmann
 from gate.metrics import SPECS
@@ -358,6 +359,31 @@ def test_own_noise_by_hand() -> None:
     ]
     assert read_pairs(make_paired(changes), PRIOR).own_noise == joined[1]
     assert read_pairs(make_paired([0.1]), PRIOR, make_paired([0.2])).own_noise is None
+
+
+@pytest.mark.parametrize(
+    ("metric", "eager_is_live", "variance"),
+    [
+        pytest.param(LATENCY, True, 0.00085, id="timed by the same blocks"),
+        pytest.param(LATENCY, False, 0.0001, id="timed in turn"),
+        pytest.param(LATENCY, None, 0.0001, id="not timed"),
+        pytest.param(SPEEDUP, True, 0.0001, id="of a ratio"),
+    ],
+)
+def test_only_compiled_latency_has_eager_as_its_twin(
+    metric: Metric, *, eager_is_live: bool | None, variance: float
+) -> None:
+    """Eager's variance of 16 raises that of 1 to 8.5, where both were timed alike."""
+    paired = {metric: make_paired([0.0, 0.01, 0.02], metric)}
+    if eager_is_live is not None:
+        paired[EAGER] = replace(make_paired([0.0, 0.04, 0.08], EAGER), is_live=eager_is_live)
+    case = Case(id="a/x", model="a", definition="d1")
+    side = CasePairs(case=case, trials=(), failures=(), values={}, stored=(), paired=paired, processor=None)
+    priors = {(metric, True): {case.id: PRIOR}}
+    rules = PairRules(alpha=0.001, priors=priors, processor={}, counts=NO_COUNT_RULES)
+    own_noise = read_metric(side, metric, rules).own_noise
+    assert own_noise is not None
+    assert own_noise.value == pytest.approx(variance)
 
 
 def test_further_pairs_measure_the_own_noise_better() -> None:
