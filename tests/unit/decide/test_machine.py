@@ -303,8 +303,8 @@ def test_a_far_shift_is_as_uncertain_as_it_is_large(
 
 def test_a_machine_without_a_canary_is_not_known() -> None:
     """A canary that did not move is."""
-    assert Machine(suite=math.log(1.1)).since_recorded == MachineShift(
-        canary=0.0, suite=pytest.approx(0.1), known=False
+    assert Machine(suite=math.log(2)).since_recorded == MachineShift(
+        canary=0.0, suite=math.expm1(math.log(2)), known=False
     )
     assert Machine(canary=0.0).since_recorded == MachineShift(canary=0.0, suite=0.0, known=True)
     assert Machine(canary=math.log(1.2)).since_recorded.canary == pytest.approx(0.2)

@@ -109,9 +109,10 @@ def test_heads_without_a_base_stand_for_a_case_without_pairs(
 
 def test_the_trial_that_measured_most_comes_last() -> None:
     """Causes are read off it."""
-    light = {"compiled_latency": (0.01,)}
-    full = light | {"cold_compile_time": (10.0,)}
-    heads = (make_trial("head", 1, **full), make_trial("head", 2, **light))
+    heads = (
+        make_trial("head", 1, compiled_latency=(0.01,), cold_compile_time=(10.0,)),
+        make_trial("head", 2, compiled_latency=(0.01,)),
+    )
     (side,) = gather_case_pairs(make_run(*heads, base=()), POLICY)
     assert [trial.index for trial in side.trials] == [2, 1]
 
