@@ -227,7 +227,7 @@ def test_a_drift_that_is_missing_says_why(warning: Fact, named: Sequence[Code]) 
     situation = Situation(
         before={DRIFT: (0.1,) * 3, Metric.GRAPH_BREAKS: (0.0,) * 3},
         after={Metric.GRAPH_BREAKS: (0.0,)},
-        warnings=(warning,),
+        warnings=(warning, warning),
     )
     row = find_row(decide(situation), DRIFT)
     assert (row.status, tuple(fact.code for fact in row.remarks)) == (Status.MISSING, named)
@@ -335,6 +335,14 @@ def test_drift_names_the_output_that_it_is_mostly_of() -> None:
     assert describe_comparison(find_row(decide(situation), DRIFT)).endswith(
         "(mostly of the gradient of up.weight, 1,234 rounding steps off)."
     )
+
+
+def test_drift_that_is_no_worse_names_no_output() -> None:
+    """Neither unchanged nor lower drift has a remark."""
+    for after in (0.1, 0.0):
+        worst = {DRIFT: Worst(output="output[0]", steps=2.0)}
+        row = decide_row(DRIFT, before={DRIFT: (0.1,) * 3}, after={DRIFT: (after,)}, worst=worst)
+        assert (row.status, row.remarks) == (Status.UNCHANGED, ())
 
 
 def test_a_wrong_result_that_the_baseline_gives_too_is_noted() -> None:

@@ -114,6 +114,15 @@ def test_a_shift_is_sure_beyond_its_own_noise(stored: Sequence[float], log: floa
     assert machine.wander == pytest.approx(0.01 if stored is ONE_PERCENT else 0.0)
 
 
+@pytest.mark.parametrize(("log", "is_sure"), [(0.028, False), (0.029, True)])
+def test_a_shift_of_more_cases_is_surer(log: float, *, is_sure: bool) -> None:
+    """Two cases at 1 %: SE = sqrt((1 + 1/3) pi / 2 / 2) = 1.023 %, t(.975; 4) = 2.776: 2.84 %."""
+    cases = [
+        with_canaries({"loop": (ONE_PERCENT, (math.exp(log),))}, case_id=f"m{number}/x") for number in (0, 1)
+    ]
+    assert compare(*cases).shift == pytest.approx(log if is_sure else 0.0)
+
+
 def test_noise_of_a_canary_is_learned_from_all_cases() -> None:
     """One stored value is enough if another case has more of the same canary."""
     first = with_canaries({"loop": ((1.0,), (1.1,))}, case_id="m0/x")
@@ -299,6 +308,11 @@ def test_a_far_shift_is_as_uncertain_as_it_is_large(
     assert machine.is_far is is_far
     assert math.sqrt(machine.session.value) == pytest.approx(sd, abs=1e-4)
     assert machine.session.df == math.inf
+
+
+def test_a_machine_that_is_slower_by_the_limit_is_not_far() -> None:
+    """15 % are the most that is compared."""
+    assert not Machine(shift=math.log1p(0.15)).is_far
 
 
 def test_a_machine_without_a_canary_is_not_known() -> None:

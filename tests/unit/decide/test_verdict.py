@@ -83,6 +83,12 @@ def test_a_trial_without_a_value_says_why_its_case_has_none(
     assert (state(row), [fact.code for fact in row.remarks]) == (expected, codes)
 
 
+def test_a_case_that_failed_twice_names_its_first_failure() -> None:
+    failures = (fail(), make_failure(CASE, "SIGSEGV", trial=1))
+    row = find_row(decide(Situation(before=SAME, failures=failures)), LATENCY)
+    assert row.remarks == (failures[0].quote(Code.FAILURE),)
+
+
 def test_regression_in_a_partly_failed_case_is_listed() -> None:
     """With a failed trial and a new graph break the verdict is INCOMPLETE and names both."""
     verdict = decide(Situation(before=SAME, after=MORE, failures=(fail(trial=1),)))
@@ -400,7 +406,13 @@ def test_an_override_leaves_the_part_that_it_does_not_name(
     cold = Metric.COLD_COMPILE_TIME
     earlier = Override(case="*", metric=cold, relative=0.9, absolute=9.0, reason="an earlier one")
     override = Override(case="mlp/*", metric=cold, reason="noisy", **parts)
-    policy = Policy(thresholds={cold: Threshold(relative=0.2, absolute=0.5)}, overrides=(earlier, override))
+    others = (
+        Override(case="mlp/*", metric=LATENCY, relative=0.7, reason="of another metric"),
+        Override(case="bert/*", metric=cold, relative=0.7, reason="of another case"),
+    )
+    policy = Policy(
+        thresholds={cold: Threshold(relative=0.2, absolute=0.5)}, overrides=(earlier, override, *others)
+    )
     assert get_threshold(policy, "mlp/a", cold) == threshold
 
 
