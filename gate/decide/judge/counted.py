@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import count
 from statistics import median
 
 from gate.decide.constants import LOOKS, REPEATED_VALUES, SETTLING_PAIRS
@@ -131,19 +132,20 @@ def compute_apart_p(before: int, after: int) -> float:
 def compute_rank_p(before: tuple[float, ...], after: tuple[float, ...]) -> float:
     """One-sided p of the rank sum of ``after``, exact with ties (Wilcoxon 1945)."""
     ordered = sorted((*before, *after))
-    doubled = {value: bisect_left(ordered, value) + bisect_right(ordered, value) + 1 for value in ordered}
+    # Twice each value's rank, less one: all sums of as many ranks are lower by as much.
+    doubled = {value: bisect_left(ordered, value) + bisect_right(ordered, value) for value in ordered}
     ways = [Counter({0: 1}), *(Counter[int]() for _ in after)]  # by the number of values, and their rank sum
     for value in ordered:
         for size in range(len(after), 0, -1):
-            for total, count in ways[size - 1].items():
-                ways[size][total + doubled[value]] += count
+            for total, number in ways[size - 1].items():
+                ways[size][total + doubled[value]] += number
     reached = sum(doubled[value] for value in after)
-    as_high = sum(count for total, count in ways[-1].items() if total >= reached)
+    as_high = sum(number for total, number in ways[-1].items() if total >= reached)
     return as_high / math.comb(len(ordered), len(after))
 
 
 def count_needed_pairs(alpha: float) -> int:
-    return next(pairs for pairs in range(1, 100) if compute_apart_p(pairs, pairs) <= alpha)
+    return next(pairs for pairs in count(1) if compute_apart_p(pairs, pairs) <= alpha)
 
 
 def _compute_tolerance(question: Question) -> float:

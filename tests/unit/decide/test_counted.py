@@ -54,6 +54,8 @@ def test_luck_of_two_values_by_hand(before: int, after: int, expected: float) ->
         pytest.param((1.0, 2.0), (3.0, 4.0), 1 / 6, id="one of six ways"),
         pytest.param((1.0, 3.0), (2.0, 4.0), 2 / 6, id="two rank as high"),
         pytest.param((0.0, 0.0), (0.0, 1.0), 3 / 6, id="the one that is more is among three of the six"),
+        pytest.param((0.0, 0.0, 3.0), (1.0, 2.0), 3 / 10, id="the second and third highest"),
+        pytest.param((0.0, 1.0, 2.0), (0.0, 3.0), 5 / 10, id="the highest and a tie of the lowest"),
         pytest.param((1.0, 1.0), (1.0, 1.0), 1.0, id="all alike"),
     ],
 )
@@ -102,6 +104,63 @@ def test_what_flickers(before: Sequence[float], after: Sequence[float], expected
     assert (row.status, row.reason) == expected
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "level", "expected"),
+    [
+        pytest.param((0,), (1,), 1 / 4, WORSE, id="apart, as likely as is allowed"),
+        pytest.param((0,), (1,), 0.24, OPEN, id="apart, likelier"),
+        pytest.param((0, 0, 0, 2), (1, 1, 1, 3), 8 * 4 / 70, WORSE, id="in ranks, as likely as is allowed"),
+        pytest.param((0, 0, 0, 2), (1, 1, 1, 3), 8 * 3.9 / 70, OPEN, id="in ranks, likelier"),
+    ],
+)
+def test_what_flickers_convicts_at_its_level(
+    before: Sequence[float], after: Sequence[float], level: float, expected: State
+) -> None:
+    """One pair is luck in 1 of 4; 4 of the 70 orders of (0, 0, 0, 1, 1, 1, 2, 3) rank head as high."""
+    row = judge_counted(ask(before, after), replace(ASKED, alpha=level, varied=ASKED.flickering))
+    assert (row.status, row.reason) == expected
+
+
+@pytest.mark.parametrize(
+    ("after", "flickers", "expected"),
+    [
+        ((103.0,), False, CLEAR),
+        ((103.1,), False, WORSE),
+        ((97.0,), False, CLEAR),
+        ((96.9,), False, BETTER),
+        ((100.0, 103.0), False, CLEAR),
+        ((100.0, 103.1), False, OPEN),
+        ((103.0, 120.0), True, CLEAR),  # head has the lower value too
+        ((103.1, 120.0), True, OPEN),
+    ],
+)
+def test_an_amount_moves_by_more_than_its_tolerance(
+    after: Sequence[float], *, flickers: bool, expected: State
+) -> None:
+    """3 % of three times 100."""
+    rules = ASKED if flickers else CountRules()
+    row = judge_counted(ask((100.0,) * 3, after, MEMORY), rules)
+    assert (row.status, row.reason) == expected
+
+
+@pytest.mark.parametrize(
+    ("metric", "before", "after", "expected"),
+    [
+        (BREAKS, (1.0, 3.0), (4.0, 6.0), (1.0, 3.0, 5.0, 2.0)),
+        (BREAKS, (1.0, 1.0), (1.0,), (0.0, 0.0, 0.0, 1.0)),  # no count moves by less than one
+        (MEMORY, (100.0, 110.0), (120.0, 130.0), (10 / 105, 20 / 105, 30 / 105, 13.15 / 105)),
+        (MEMORY, (0.0, 0.0), (5.0,), (5.0, 5.0, 5.0, 0.0)),  # of nothing there is no share
+    ],
+)
+def test_the_interval_of_a_count_is_that_of_its_values(
+    metric: Metric, before: Sequence[float], after: Sequence[float], expected: tuple[float, ...]
+) -> None:
+    """It shows what is beyond the tolerance and what differed before."""
+    change = judge_counted(ask(before, after, metric), CountRules()).change
+    assert change is not None
+    assert (change.low, change.centre, change.high, change.detectable) == pytest.approx(expected)
+
+
 @pytest.mark.parametrize(("pairs", "expected"), [(2, Status.INCONCLUSIVE), (3, Status.UNCHANGED)])
 def test_what_was_seen_to_flicker_is_clear_by_three_pairs(pairs: int, expected: Status) -> None:
     """A count that flickered is clear after three pairs, one that is only presumed to after one."""
@@ -121,7 +180,9 @@ def test_what_never_flickered_takes_two_looks_at_most() -> None:
     assert judge_counted(ask((0.0,), (1.0,)), CountRules()).status is Status.REGRESSED
 
 
-@pytest.mark.parametrize(("alpha", "pairs"), [(0.25, 1), (0.01, 4), (0.01 / 32, 6)])
+@pytest.mark.parametrize(
+    ("alpha", "pairs"), [(0.25, 1), (0.24, 2), (0.01, 4), (0.01 / 32, 6), (0.25**150, 150)]
+)
 def test_pairs_that_convict_what_flickers(alpha: float, pairs: int) -> None:
     """Each pair is worth 1/4: four give 1/256; of eight cases of ab six give 1/4096."""
     assert count_needed_pairs(alpha) == pairs

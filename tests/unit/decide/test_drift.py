@@ -1,6 +1,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from statistics import fmean
 
 import pytest
 
@@ -58,6 +59,7 @@ def test_drift_against_a_baseline(
 @pytest.mark.parametrize(
     ("threshold", "before", "after", "noise", "status"),
     [
+        (0.5, (0.0,) * 8, (0.125,) * 8, 0.045, Status.UNCHANGED),
         (0.5, (0.0, 0.0), (0.5, 0.5), 0.09, Status.UNCHANGED),  # not beyond its threshold
         (0.5, (0.5, 0.5), (0.0, 0.0), 0.09, Status.UNCHANGED),
         (0.5, (0.0, 0.0), (0.625, 0.625), 0.09, Status.REGRESSED),
@@ -76,7 +78,10 @@ def test_drift_against_a_baseline(
 def test_a_change_of_drift_must_exceed_its_threshold_and_three_errors(
     threshold: float, before: Sequence[float], after: Sequence[float], noise: float, status: Status
 ) -> None:
-    """The error of two means of two is their pooled SD, which (-1, 1) and two equal values make 1."""
+    """The error of two means of two is their pooled SD, which (-1, 1) and two equal values make 1.
+
+    Of two means of eight it is half of that.
+    """
     question = Question(
         case=Case(id="m/x", model="m", definition="d1"),
         metric=DRIFT,
@@ -87,7 +92,7 @@ def test_a_change_of_drift_must_exceed_its_threshold_and_three_errors(
     row = judge_drift(question)
     assert row.status is status
     assert row.change is not None
-    centre = sum(after) / 2 - sum(before) / 2
+    centre = fmean(after) - fmean(before)
     interval = (row.change.low, row.change.centre, row.change.high)
     assert interval == pytest.approx((centre - noise, centre, centre + noise))
     assert row.change.detectable == pytest.approx(max(threshold, noise) + noise)
@@ -230,7 +235,7 @@ def test_a_drift_that_is_missing_says_why(warning: Fact, named: Sequence[Code]) 
     situation = Situation(
         before={DRIFT: (0.1,) * 3, Metric.GRAPH_BREAKS: (0.0,) * 3},
         after={Metric.GRAPH_BREAKS: (0.0,)},
-        warnings=(warning,),
+        warnings=(warning, warning),
     )
     row = find_row(decide(situation), DRIFT)
     assert (row.status, tuple(fact.code for fact in row.remarks)) == (Status.MISSING, named)
@@ -338,6 +343,14 @@ def test_drift_names_the_output_that_it_is_mostly_of() -> None:
     assert describe_comparison(find_row(decide(situation), DRIFT)).endswith(
         "(mostly of the gradient of up.weight, 1,234 rounding steps off)."
     )
+
+
+def test_drift_that_is_no_worse_names_no_output() -> None:
+    """Neither unchanged nor lower drift has a remark."""
+    for after in (0.1, 0.0):
+        worst = {DRIFT: Worst(output="output[0]", steps=2.0)}
+        row = decide_row(DRIFT, before={DRIFT: (0.1,) * 3}, after={DRIFT: (after,)}, worst=worst)
+        assert (row.status, row.remarks) == (Status.UNCHANGED, ())
 
 
 def test_a_wrong_result_that_the_baseline_gives_too_is_noted() -> None:

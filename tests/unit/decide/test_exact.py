@@ -88,11 +88,15 @@ def test_counts_of_both_sides_are_shown(values: tuple[Sequence[float], ...], end
 
 
 def test_explaining_counter_never_regresses() -> None:
-    """More captured operations are UNCHANGED and do not decide."""
+    """More captured operations are UNCHANGED and do not decide; some that differ are open."""
     counts = Metric.CAPTURED_OPS
-    row = decide_row(counts, before={counts: (100.0,)}, after={counts: (120.0,)})
-    assert (row.status, row.reason) == (Status.UNCHANGED, Reason.BEYOND_BAR)
-    assert not row.decides
+    for after, expected in (
+        ((120.0,), (Status.UNCHANGED, Reason.BEYOND_BAR)),
+        ((100.0, 120.0), (Status.INCONCLUSIVE, Reason.UNSETTLED)),
+    ):
+        row = decide_row(counts, before={counts: (100.0,)}, after={counts: after})
+        assert state(row) == expected
+        assert not row.decides
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,21 @@ from typing import Any
 import pytest
 
 from gate.decide.constants import SESSION_SD
-from gate.decide.evidence.gather import Question
-from gate.decide.judge.machine import Machine, learn_session, learn_uneven, measure_uneven, name_shifts
+from gate.decide.evidence.gather import Evidence, Question
+from gate.decide.judge.machine import (
+    Machine,
+    explain_open,
+    learn_session,
+    learn_uneven,
+    measure_uneven,
+    name_shifts,
+)
 from gate.decide.judge.stored import JudgingRules, make_rules
 from gate.decide.stats import Variance, summarize_logs
 from gate.decide.verdict import decide_verdict, screen_run
 from gate.metrics import SPECS
 from gate.records.cases import Case, Metric
+from gate.records.codes import Code
 from gate.records.verdict import MachineShift, Reason, Status
 from tests.hosts import CUDA_HOST
 from tests.make import (
@@ -103,6 +111,16 @@ def test_a_shift_is_sure_beyond_its_own_noise(stored: Sequence[float], log: floa
     """Three trials at 1 %, one new: SE = sqrt((1 + 1/3) pi / 2) = 1.447 %, t(.975; 2) = 4.303: 6.23 %."""
     machine = compare(with_canaries({"loop": (stored, (math.exp(log),))}))
     assert machine.shift == pytest.approx(log if is_sure else 0.0)
+    assert machine.wander == pytest.approx(0.01 if stored is ONE_PERCENT else 0.0)
+
+
+@pytest.mark.parametrize(("log", "is_sure"), [(0.028, False), (0.029, True)])
+def test_a_shift_of_more_cases_is_surer(log: float, *, is_sure: bool) -> None:
+    """Two cases at 1 %: SE = sqrt((1 + 1/3) pi / 2 / 2) = 1.023 %, t(.975; 4) = 2.776: 2.84 %."""
+    cases = [
+        with_canaries({"loop": (ONE_PERCENT, (math.exp(log),))}, case_id=f"m{number}/x") for number in (0, 1)
+    ]
+    assert compare(*cases).shift == pytest.approx(log if is_sure else 0.0)
 
 
 def test_noise_of_a_canary_is_learned_from_all_cases() -> None:
@@ -174,17 +192,19 @@ def test_times_are_compared_less_the_shift(canary: float, expected: tuple[Status
 
 @pytest.mark.parametrize(("canary", "speed"), [(1.2, "20 % slower"), (0.8, "25 % faster")])
 def test_times_of_a_far_machine_are_not_compared(canary: float, speed: str) -> None:
-    """Beyond 15 % counters are compared and times are not, with the reason."""
+    """Beyond 15 % counters and memory are compared and times are not, with the reason."""
+    memory = Metric.COMPILE_PEAK_MEMORY
     situation = with_canaries(
         {"loop": (EXACT, (canary,))},
-        before={COLD: (10.0,) * 3, BREAKS: (0.0,) * 3},
-        after={COLD: (30.0,), BREAKS: (1.0,)},
+        before={COLD: (10.0,) * 3, BREAKS: (0.0,) * 3, memory: (1e9,) * 3},
+        after={COLD: (30.0,), BREAKS: (1.0,), memory: (1e9,)},
     )
     verdict = decide(situation)
     row = find_row(verdict, COLD)
     assert (row.status, row.reason) == (Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT)
     assert f"this machine is {speed} than the one that recorded" in describe_comparison(row)
     assert find_row(verdict, BREAKS).status is Status.REGRESSED
+    assert find_row(verdict, memory).status is Status.UNCHANGED
     assert any("machine" in note for note in write_notes(verdict))
 
 
@@ -268,11 +288,112 @@ def test_eager_that_waits_for_the_host_shows_no_shift_of_the_card() -> None:
     assert {find_row(verdict, LATENCY, situation.case_id).status for situation in cases} == {Status.UNCHANGED}
 
 
-def test_a_far_shift_is_as_uncertain_as_it_is_large() -> None:
-    """A shift of 20 % is a logarithm of 0.182, which is the session's SD."""
-    far, near = (Machine(shift=math.log(ratio), wander=0.01) for ratio in (1.2, 1.1))
-    assert math.sqrt(far.session.value) == pytest.approx(0.182, abs=0.001)
-    assert math.sqrt(near.session.value) == pytest.approx(0.01)
+@pytest.mark.parametrize(
+    ("ratio", "wander", "is_far", "sd"),
+    [
+        (1.2, 0.01, True, 0.1823),
+        (1.16, 0.01, True, 0.1484),
+        (0.8, 0.01, True, 0.2231),
+        (0.84, 0.01, True, 0.1744),
+        (1.2, 0.3, True, 0.3),
+        (1.14, 0.01, False, 0.01),
+        (0.86, 0.01, False, 0.01),
+    ],
+)
+def test_a_far_shift_is_as_uncertain_as_it_is_large(
+    ratio: float, wander: float, *, is_far: bool, sd: float
+) -> None:
+    """Beyond 15 % its logarithm is the session's SD, if that of a canary's trials is not larger."""
+    machine = Machine(shift=math.log(ratio), wander=wander)
+    assert machine.is_far is is_far
+    assert math.sqrt(machine.session.value) == pytest.approx(sd, abs=1e-4)
+    assert machine.session.df == math.inf
+
+
+def test_a_machine_that_is_slower_by_the_limit_is_not_far() -> None:
+    """15 % are the most that is compared."""
+    assert not Machine(shift=math.log1p(0.15)).is_far
+
+
+def test_a_machine_without_a_canary_is_not_known() -> None:
+    """A canary that did not move is."""
+    assert Machine(suite=math.log(2)).since_recorded == MachineShift(
+        canary=0.0, suite=math.expm1(math.log(2)), known=False
+    )
+    assert Machine(canary=0.0).since_recorded == MachineShift(canary=0.0, suite=0.0, known=True)
+    assert Machine(canary=math.log(1.2)).since_recorded.canary == pytest.approx(0.2)
+
+
+HOST, LAUNCHES = Machine(shift=0.4, is_host=True), Machine(shift=0.3, is_host=True)
+GPU = Machine(shift=0.2, suite_shift=0.1, host=HOST, launches=LAUNCHES)
+
+
+@pytest.mark.parametrize(
+    ("metric", "fills", "part", "shifts"),
+    [
+        (COLD, False, HOST, (0.4, 0.4)),
+        (COLD, True, HOST, (0.4, 0.4)),
+        (LATENCY, False, LAUNCHES, (0.3, 0.1)),
+        (LATENCY, True, GPU, (0.2, 0.2)),
+        (EAGER, False, LAUNCHES, (0.3, 0.1)),
+        (SPEEDUP, False, GPU, (0.0, 0.0)),
+        (SPEEDUP, True, GPU, (0.0, 0.0)),
+        (BREAKS, False, GPU, (0.0, 0.0)),
+    ],
+)
+def test_a_time_is_shifted_as_the_part_that_it_waits_for(
+    metric: Metric, *, fills: bool, part: Machine, shifts: tuple[float, float]
+) -> None:
+    """Compiles wait for the host; calls for the start of kernels, or the card that they fill.
+
+    Without a base, calls that do not fill it are shifted as the suite.
+    """
+    assert GPU.get_part(metric, fills=fills) is part
+    assert tuple(GPU.compute_shift(metric, has_base=base, fills=fills) for base in (True, False)) == shifts
+
+
+@pytest.mark.parametrize("metric", [COLD, LATENCY])
+def test_a_machine_of_one_part_is_shifted_as_a_whole(metric: Metric) -> None:
+    """Its host is what starts kernels, too, and a suite that did not move says nothing."""
+    cpu = Machine(shift=0.2)
+    assert cpu.get_part(metric, fills=False) is cpu
+    assert cpu.compute_shift(metric, has_base=False) == 0.2
+
+
+@pytest.mark.parametrize(
+    ("metric", "busy", "part", "expected"),
+    [
+        (LATENCY, (0.2, 0.4), None, {Code.WAITS_FOR_HOST: 0.3}),
+        (EAGER, (0.2, 0.4), None, {Code.WAITS_FOR_HOST: 0.3}),
+        (LATENCY, (0.9, 0.9), None, {}),
+        (LATENCY, (), None, {}),
+        (COLD, (0.2, 0.4), None, {}),
+        (COLD, (), Machine(wander=0.04, is_host=True), {Code.HOST_VARIES: math.expm1(0.04)}),
+        (COLD, (), Machine(wander=0.03, is_host=True), {}),
+        (COLD, (), Machine(wander=0.04), {}),
+        (
+            LATENCY,
+            (0.2, 0.4),
+            Machine(wander=0.04, is_host=True),
+            {Code.WAITS_FOR_HOST: 0.3, Code.HOST_VARIES: math.expm1(0.04)},
+        ),
+    ],
+)
+def test_what_is_open_names_the_host_that_it_waits_for(
+    metric: Metric, busy: tuple[float, ...], part: Machine | None, expected: Mapping[Code, float]
+) -> None:
+    """Calls that do not fill their card wait for the host; a host is named if it varies by more than 3 %."""
+    evidence = Evidence(
+        case=Case(id="m/x", model="m", definition="d"),
+        trials=(),
+        failures=(),
+        values={BUSY: busy} if busy else {},
+        stored=(),
+    )
+    facts = explain_open(evidence, metric, part)
+    assert {fact.code: next(iter(fact.numbers.values())) for fact in facts} == {
+        code: pytest.approx(number) for code, number in expected.items()
+    }
 
 
 @pytest.mark.parametrize(("suite", "convicted"), [(1.1, False), (1.0, True)])
@@ -384,8 +505,12 @@ def test_sessions_differ_as_the_days_of_the_history_do(days: Sequence[float], ex
 
 @pytest.mark.parametrize(
     ("days", "expected"),
-    [(climb(10, 0.1), 0.14825), ([1.0] * 10 + [1.2] * 10, 0.0), (climb(1, 0.1), 0.0)],
-    ids=["every day", "one day", "three days"],
+    [
+        pytest.param(climb(10, 0.1), 0.14825, id="every day"),
+        pytest.param(climb(2, 0.1), 0.14825, id="every one of five days"),
+        pytest.param([1.0] * 10 + [1.2] * 10, 0.0, id="one day"),
+        pytest.param(climb(2, 0.1)[:4], 0.0, id="four days"),
+    ],
 )
 def test_speedups_that_differ_every_day_are_uneven(days: Sequence[float], expected: float) -> None:
     """What differs by 0.1 from the day before has the variance 0.01 / 0.455."""

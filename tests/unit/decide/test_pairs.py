@@ -25,11 +25,12 @@ from gate.decide.judge.pairs import (
     decide_pairs,
     gather_case_pairs,
     make_pair_rules,
+    read_metric,
 )
 from gate.decide.stats import Variance, compute_hodges_lehmann
 from gate.metrics import SPECS
 from gate.records.cases import Case, Metric, Threshold
-from gate.records.run import BASE_ARM, Pairing, Trial
+from gate.records.run import Pairing, Trial
 from gate.records.verdict import Reason, Status
 from tests.make import POLICY, PairedCase, make_paired
 from tests.make import pair_up as in_pairs
@@ -107,6 +108,41 @@ def test_pairs_are_listed_by_case_and_index() -> None:
 def test_a_pair_is_live_where_both_arms_are(base: Pairing, head: Pairing, *, expected: bool) -> None:
     """Blocks of an arm that ran in turn belong to no others."""
     assert pair_up(make_trial("base", 1, base), make_trial("head", 1, head)).is_live is expected
+
+
+@pytest.mark.parametrize(
+    ("others", "is_screened", "expected"),
+    [
+        pytest.param([], True, ["live 1"], id="a suspect"),
+        pytest.param([], False, ["alone 1", "live 1"], id="of no screening"),
+        pytest.param([("base", 2)], True, ["live 1"], id="a base without a head"),
+        pytest.param([("base", 1)], True, ["live 1"], id="a pair"),
+        pytest.param([("base", 1)], False, ["live 1"], id="a pair of no screening"),
+        pytest.param([("base", 1), ("head", 2)], True, ["live 1"], id="a pair and a head without a base"),
+    ],
+)
+def test_heads_without_a_base_stand_for_a_case_without_pairs(
+    others: list[tuple[str, int]], *, is_screened: bool, expected: list[str]
+) -> None:
+    """Of a suspect the trial alone was screened, and does not count."""
+    trials = [
+        make_trial("head", 1, Pairing.ALONE, compiled_latency=(0.01,)),
+        *(make_trial(arm, index, compiled_latency=(0.01,)) for arm, index in [("head", 1), *others]),
+    ]
+    screened = {"a/x": NOT_SCREENED} if is_screened else None
+    (side,) = gather_case_pairs(make_run(*trials, base=()), POLICY, screened)
+    assert [f"{trial.pairing} {trial.index}" for trial in side.trials] == expected
+    assert {trial.arm for trial in side.trials} == {"head"}
+
+
+def test_the_trial_that_measured_most_comes_last() -> None:
+    """Causes are read off it."""
+    heads = (
+        make_trial("head", 1, compiled_latency=(0.01,), cold_compile_time=(10.0,)),
+        make_trial("head", 2, compiled_latency=(0.01,)),
+    )
+    (side,) = gather_case_pairs(make_run(*heads, base=()), POLICY)
+    assert [trial.index for trial in side.trials] == [2, 1]
 
 
 # --- the change of one pair ---
@@ -388,6 +424,31 @@ def test_own_noise_by_hand() -> None:
     assert read_pairs(make_paired([0.1]), PRIOR, make_paired([0.2])).own_noise is None
 
 
+@pytest.mark.parametrize(
+    ("metric", "eager_is_live", "variance"),
+    [
+        pytest.param(LATENCY, True, 0.00085, id="timed by the same blocks"),
+        pytest.param(LATENCY, False, 0.0001, id="timed in turn"),
+        pytest.param(LATENCY, None, 0.0001, id="not timed"),
+        pytest.param(SPEEDUP, True, 0.0001, id="of a ratio"),
+    ],
+)
+def test_only_compiled_latency_has_eager_as_its_twin(
+    metric: Metric, *, eager_is_live: bool | None, variance: float
+) -> None:
+    """Eager's variance of 16 raises that of 1 to 8.5, where both were timed alike."""
+    paired = {metric: make_paired([0.0, 0.01, 0.02], metric)}
+    if eager_is_live is not None:
+        paired[EAGER] = replace(make_paired([0.0, 0.04, 0.08], EAGER), is_live=eager_is_live)
+    case = Case(id="a/x", model="a", definition="d1")
+    side = CasePairs(case=case, trials=(), failures=(), values={}, stored=(), paired=paired, processor=None)
+    priors = {(metric, True): {case.id: PRIOR}}
+    rules = PairRules(alpha=0.001, priors=priors, processor={}, counts=NO_COUNT_RULES)
+    own_noise = read_metric(side, metric, rules).own_noise
+    assert own_noise is not None
+    assert own_noise.value == pytest.approx(variance)
+
+
 def test_further_pairs_measure_the_own_noise_better() -> None:
     """Three pairs have 2 degrees of freedom; of sixteen two are winsorized, which leaves 12."""
     reading = read_pairs(make_paired([0.0, 0.01, 0.02]), PRIOR, make_paired([0.0] * 3)).extend(16)
@@ -561,21 +622,6 @@ def test_memory_is_presumed_to_flicker_until_it_has_agreed_often_enough() -> Non
         assert (counts.flickering, counts.varied) == (flickering, set())
 
 
-def test_without_a_whole_pair_a_cases_trials_are_those_of_its_halves() -> None:
-    """Those alone count only where nothing was screened: they were judged there."""
-    run = in_pairs(PairedCase(pairs=1, alone={LATENCY: (0.01, 0.01)}))
-    halved = replace(run, trials=tuple(trial for trial in run.trials if trial.arm != BASE_ARM))
-    for screened, pairings in (
-        (None, {Pairing.ALONE, Pairing.LIVE}),
-        ({"mlp/x": NOT_SCREENED}, {Pairing.LIVE}),
-    ):
-        (side,) = gather_case_pairs(halved, POLICY, screened)
-        assert {trial.pairing for trial in side.trials} == pairings
-    (side,) = gather_case_pairs(run, POLICY)
-    assert [trial.pairing for trial in side.trials] == [Pairing.LIVE]
-    assert gather_case_pairs(run, POLICY, {}) == ()
-
-
 @pytest.mark.parametrize(
     ("base_definition", "has_base", "absence", "is_alike"),
     [
@@ -593,9 +639,3 @@ def test_a_case_without_a_pair_says_why(
     run = run if has_base else replace(run, base=replace(run.base, cases=()))
     (side,) = gather_case_pairs(run, POLICY)
     assert (side.absence, side.is_alike_in_base) == (absence, is_alike)
-
-
-def test_the_fullest_trial_of_a_case_stands_last() -> None:
-    """Causes are read off the last, and some pairs only measure latencies."""
-    (side,) = gather_case_pairs(in_pairs(PairedCase(pairs=3, full=1)), POLICY)
-    assert [trial.index for trial in side.trials] == [2, 3, 1]

@@ -293,7 +293,9 @@ def test_case_that_the_base_lacks_is_new() -> None:
 
 
 def test_case_that_the_base_defines_otherwise_is_stale() -> None:
-    """Pairs of two definitions are not compared."""
+    """Pairs of two definitions are not compared, nor is head alone."""
+    row = find_row(ab(pairs=0, alone=ALONE, base_definition="d0"), LATENCY)
+    assert state(row) == (Status.NOT_COMPARABLE, Reason.STALE_DEFINITION)
     verdict = ab(head={LATENCY: 0.02}, base_definition="d0")
     assert state(find_row(verdict, LATENCY)) == (Status.NOT_COMPARABLE, Reason.STALE_DEFINITION)
     assert verdict.outcome is Outcome.NOTHING_COMPARED

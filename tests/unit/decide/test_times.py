@@ -9,7 +9,7 @@ import pytest
 
 from gate.decide.constants import CLEAR_CONFIDENCE
 from gate.decide.evidence.compiles import Work
-from gate.decide.evidence.gather import gather_evidence
+from gate.decide.evidence.gather import Evidence, gather_evidence
 from gate.decide.judge.compare import add_questions
 from gate.decide.judge.interval import Bar, Reading
 from gate.decide.judge.stored import Times, judge_time, make_rules
@@ -346,11 +346,26 @@ def test_the_error_budget_is_divided_by_what_may_be_a_false_alarm(
     situations = [
         Situation(case_id=f"m{number}/x", **(usual | dict(each))) for number, each in enumerate(changes)
     ]
-    gathered = gather_evidence(make_measured(*situations), make_stored(*situations))
-    evidence = [add_questions(each, POLICY) for each in gathered]
-    rules = make_rules(evidence, replace(POLICY, error_budget=0.02, times_judged=2), has_base=False)
+    policy = replace(POLICY, error_budget=0.02, times_judged=2)
+    rules = make_rules(gather(*situations), policy, has_base=False)
     assert rules.alpha == pytest.approx(0.01 / divisor)
     assert rules.counts.alpha == pytest.approx(0.02 / divisor)
+
+
+def gather(*situations: Situation) -> list[Evidence]:
+    gathered = gather_evidence(make_measured(*situations), make_stored(*situations))
+    return [add_questions(evidence, POLICY) for evidence in gathered]
+
+
+@pytest.mark.parametrize(("has_base", "sd"), [(True, 0.0), (False, 0.0658)])
+def test_speedups_that_differ_between_sessions_count_without_a_base(*, has_base: bool, sd: float) -> None:
+    """1.4826 times 4.44 %, the median of 3.0, 3.0, 5.8 and 6.2 %: pairs with a base show it themselves."""
+    situations = [
+        Situation(case_id=f"m{ratio}/x", before=latencies(0.02, 0.01), after=latencies(0.02 * ratio, 0.01))
+        for ratio in (1.06, 0.94, 1.03, 0.97)
+    ]
+    rules = make_rules(gather(*situations), POLICY, has_base=has_base)
+    assert math.sqrt(rules.uneven.value) == pytest.approx(sd, abs=1e-3)
 
 
 def test_a_shard_leaves_the_other_cases_their_part_of_the_budget() -> None:
@@ -457,6 +472,8 @@ def test_the_newest_baselines_processor_time_counts() -> None:
         pytest.param(0.12, None, True, SUSPECT, id="by the clock, CPU time unknown"),
         pytest.param(0.12, 0.05, True, WORK, id="by the clock alone"),
         pytest.param(0.09, 0.12, True, WORK, id="by CPU time alone"),
+        pytest.param(0.12, math.log1p(0.1), True, WORK, id="by the threshold of CPU time"),
+        pytest.param(math.log1p(0.1), 0.12, True, WORK, id="by the threshold of the clock"),
         pytest.param(0.12, 0.12, False, WORK, id="without a base"),
     ],
 )

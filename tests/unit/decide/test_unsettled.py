@@ -83,6 +83,12 @@ def test_more_cases_share_the_error_budget() -> None:
     assert alone.alpha == pytest.approx(POLICY.error_budget / 4 / 6)
 
 
+def test_nothing_asked_leaves_the_budget_whole() -> None:
+    """Without a suspect there is one comparison at least, at six looks."""
+    rules = gather_judged(pair_up(PairedCase(pairs=0)), POLICY, ())[1]
+    assert rules.alpha == pytest.approx(POLICY.error_budget / 6)
+
+
 def test_a_shard_leaves_the_other_cases_their_part_of_the_budget() -> None:
     """A shard's cases have the budget that they have in the joined run."""
     cases = [PairedCase(pairs=4, case_id=f"m{n}/x", full=1) for n in range(8)]

@@ -84,6 +84,12 @@ def test_a_trial_without_a_value_says_why_its_case_has_none(
     assert (state(row), [fact.code for fact in row.remarks]) == (expected, codes)
 
 
+def test_a_case_that_failed_twice_names_its_first_failure() -> None:
+    failures = (fail(), make_failure(CASE, "SIGSEGV", trial=1))
+    row = find_row(decide(Situation(before=SAME, failures=failures)), LATENCY)
+    assert row.remarks == (failures[0].quote(Code.FAILURE),)
+
+
 def test_regression_in_a_partly_failed_case_is_listed() -> None:
     """With a failed trial and a new graph break the verdict is INCOMPLETE and names both."""
     verdict = decide(Situation(before=SAME, after=MORE, failures=(fail(trial=1),)))
