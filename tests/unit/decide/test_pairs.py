@@ -32,7 +32,7 @@ from gate.metrics import SPECS
 from gate.records.cases import Case, Metric, Threshold
 from gate.records.run import Pairing, Trial
 from gate.records.verdict import Reason, Status
-from tests.make import POLICY, PairedCase, make_paired
+from tests.make import POLICY, PairedCase, make_paired, make_run
 from tests.make import pair_up as in_pairs
 
 LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
