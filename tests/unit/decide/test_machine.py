@@ -114,6 +114,14 @@ def test_a_shift_is_sure_beyond_its_own_noise(stored: Sequence[float], log: floa
     assert machine.wander == pytest.approx(0.01 if stored is ONE_PERCENT else 0.0)
 
 
+@pytest.mark.parametrize(("log", "is_sure"), [(0.0198, False), (0.0204, True)])
+def test_a_shift_of_more_trials_is_surer(log: float, *, is_sure: bool) -> None:
+    """Three at 1 % and three alike: SE = sqrt((1 + 0) / 2 x 2 / 3 x pi / 2) = 0.724 %, t = 2.776: 2.01 %."""
+    canaries = {"loop": (ONE_PERCENT, (math.exp(log),) * 3)}
+    machine = compare(with_canaries(canaries, after={COLD: (10.0,) * 3}))
+    assert machine.shift == pytest.approx(log if is_sure else 0.0)
+
+
 @pytest.mark.parametrize(("log", "is_sure"), [(0.028, False), (0.029, True)])
 def test_a_shift_of_more_cases_is_surer(log: float, *, is_sure: bool) -> None:
     """Two cases at 1 %: SE = sqrt((1 + 1/3) pi / 2 / 2) = 1.023 %, t(.975; 4) = 2.776: 2.84 %."""
@@ -518,8 +526,9 @@ def test_speedups_that_differ_every_day_are_uneven(days: Sequence[float], expect
 
 
 def test_a_day_without_a_value_teaches_nothing() -> None:
-    assert learn_session((0.0,) * 9, 0.0025).value == SESSION_SD**2
-    assert learn_uneven((0.0,) * 9).value == 0.0
+    days = (1.0, 0.0, *(1.0,) * 9)
+    assert learn_session(days, 0.0025).value == SESSION_SD**2
+    assert learn_uneven(days).value == 0.0
 
 
 @pytest.mark.parametrize(("has_days", "status"), [(True, Status.REGRESSED), (False, Status.INCONCLUSIVE)])
