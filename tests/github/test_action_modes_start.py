@@ -429,8 +429,8 @@ def test_however_a_mode_ends_the_exit_code_is_an_output(
     assert parse_command_file((tmp_path / "output").read_text()) == {"exit-code": str(code)}
     printed = capsys.readouterr().out
     assert ("Traceback (most recent call last)" in printed) is isinstance(error, TypeError)
-    found = [command.data for command in list_commands(printed) if command.name == "error"]
-    assert [data[: len(text)] for data, text in zip(found, texts, strict=True)] == texts
+    errors = [command.data for command in list_commands(printed) if command.name == "error"]
+    assert [data[: len(text)] for data, text in zip(errors, texts, strict=True)] == texts
 
 
 def test_a_mode_runs_in_the_working_directory_of_its_input(

@@ -242,8 +242,8 @@ def make_slower(count: int) -> tuple[Comparison, ...]:
 
 def annotate(verdict: Verdict, measured: Path, code: int) -> list[tuple[str, str]]:
     """List the level and the properties of each annotation."""
-    found = list_commands("\n".join(list_annotations(verdict, measured, code)))
-    return [(command.name, command.properties) for command in found]
+    commands = list_commands("\n".join(list_annotations(verdict, measured, code)))
+    return [(command.name, command.properties) for command in commands]
 
 
 @pytest.mark.parametrize(
@@ -478,8 +478,8 @@ def test_a_command_that_failed_is_annotated_with_its_errors(
 ) -> None:
     """Or with how it ended, where it said nothing."""
     assert report_failure(Ended(code=code, complaints=complaints)) == code
-    found = list_commands(capsys.readouterr().out)
-    assert [(command.name, command.data) for command in found] == [("error", text) for text in texts]
+    commands = list_commands(capsys.readouterr().out)
+    assert [(command.name, command.data) for command in commands] == [("error", text) for text in texts]
 
 
 def test_a_warning_in_the_summary_has_no_markup(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -250,8 +250,8 @@ def test_finding_an_artifact_needs_its_name_id_and_size(
     body = json.dumps({"total_count": 1, "artifacts": [made | fields]}).encode()
     github.fail("GET", "/artifacts$", Fault(status=200, body=body))
     if is_there:
-        found = get_artifact(github.client, RUN.id, "compile-gate")
-        assert (found.id, found.size_bytes, found.is_expired) == (made["id"], 1, False)
+        artifact = get_artifact(github.client, RUN.id, "compile-gate")
+        assert (artifact.id, artifact.size_bytes, artifact.is_expired) == (made["id"], 1, False)
         return
     with pytest.raises(RefusedError) as caught:
         get_artifact(github.client, RUN.id, "compile-gate")

@@ -371,8 +371,8 @@ def test_who_accepts_that_baselines_are_missing_is_noted_where_that_makes_it_gre
     notes, is_lacking = note_accepted(policy, make_shown(make_verdict(*rows)))
 
     assert is_lacking is bool(expected)
-    found = [note for note in notes if note.code is Code.LACK_ACCEPTED_HERE]
-    assert [note.names for note in found] == [name_words(author="ada", expires=day) for day in expected]
+    accepted = [note for note in notes if note.code is Code.LACK_ACCEPTED_HERE]
+    assert [note.names for note in accepted] == [name_words(author="ada", expires=day) for day in expected]
 
 
 def test_each_author_is_noted_with_as_many_changes_as_theirs_cover() -> None:

@@ -194,7 +194,7 @@ def test_of_alternatives_the_one_is_meant_that_fits_furthest_in() -> None:
     def make_leaf(branch: int, depth: int) -> SimpleNamespace:
         return SimpleNamespace(relative_schema_path=[branch], relative_path=["key"] * depth)
 
-    shallow, missing, deep, other = (make_leaf(*place) for place in ((0, 1), (1, 0), (1, 2), (2, 2)))
+    shallow, missing, deep, other = (make_leaf(*location) for location in ((0, 1), (1, 0), (1, 2), (2, 2)))
     assert _choose_branch(SimpleNamespace(context=[shallow, missing, deep, other])) == [missing, deep]
 
 

@@ -44,8 +44,8 @@ ELSEWHERE: dict[str, Collection[Code]] = {
 def test_a_part_of_a_report_takes_the_codes_of_its_kind(part: str) -> None:
     """All from its first to its last, those that have a second place there, and no others."""
     codes, first, last = ENDS[part]
-    own = [code for code in ORDER if ORDER.index(first) <= ORDER.index(code) <= ORDER.index(last)]
-    assert codes == {*own, *ELSEWHERE.get(part, ())}
+    expected = [code for code in ORDER if ORDER.index(first) <= ORDER.index(code) <= ORDER.index(last)]
+    assert codes == {*expected, *ELSEWHERE.get(part, ())}
 
 
 def test_what_is_missing_of_a_metric_has_a_reason() -> None:
@@ -115,10 +115,10 @@ def test_a_fact_about_one_comparison_names_it(
 
 def test_a_place_takes_its_codes_in_their_shape() -> None:
     """A fact of another code, or without its numbers, is refused there."""
-    place = OneOf(codes=frozenset({Code.OWN_LIMIT}))
+    of_limits = OneOf(codes=frozenset({Code.OWN_LIMIT}))
     limit = Fact(code=Code.OWN_LIMIT, numbers={"limit": 1.0})
     others = [Fact(code=Code.OWN_LIMIT), Fact(code=Code.DRIFT_LIMIT, numbers={"limit": 1.0})]
-    assert [place.holds(fact) for fact in (limit, *others)] == [True, False, False]
+    assert [of_limits.holds(fact) for fact in (limit, *others)] == [True, False, False]
 
 
 def test_a_name_is_its_first_word() -> None:
