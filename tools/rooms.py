@@ -22,7 +22,10 @@ _TESTS = {
     ),
     "report": ("tests/unit/report", "tests/recorded"),
     "store": ("tests/unit/store", "tests/github/test_action_rules.py", "tests/github/test_action_change.py"),
-    "worker": ("tests/unit/lab", "tests/unit/measure/test_worker.py", "tests/unit/measure/test_edits.py"),
+    "worker": (
+        *("tests/unit/worker", "tests/unit/lab"),
+        *("tests/unit/measure/test_worker.py", "tests/unit/measure/test_edits.py"),
+    ),
 }
 
 

@@ -37,4 +37,4 @@ def _is_plain(text: str, *, inside: bool) -> bool:
 def _render_float(value: float) -> str:
     """YAML 1.1 readers take ``2e-05`` for text: give it the point that they look for."""
     text = repr(value)
-    return text.replace("e", ".0e") if "e" in text and "." not in text else text
+    return text if "." in text else text.replace("e", ".0e")

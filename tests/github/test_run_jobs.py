@@ -32,6 +32,7 @@ A, B = make_job("a", "success", upload="10-11"), make_job("b", "failure", upload
         ([A, B], "success"),  # side by side, and a was uploading
         ([A, make_job("lint", "failure")], "success"),
         ([make_job("a", "success", "05-10"), make_job("b", "failure", "11-20")], "success"),
+        ([make_job("a", "success", "10-20"), make_job("b", "failure", "00-09")], "success"),
         ([replace(A, conclusion="failure"), B], "failure"),  # died after it uploaded
         ([replace(A, conclusion="cancelled"), replace(B, conclusion="success")], "cancelled"),
         ([A, make_job("a", "failure", "30-40", attempt=2)], "failure"),  # ran again, and left nothing

@@ -280,6 +280,7 @@ def test_every_allowance_is_read_back_as_it_was(
         ("8%", Metric.COMPILED_LATENCY, 0.08),
         (" 2.5 % ", Metric.PEAK_MEMORY, 0.025),
         ("150%", Metric.COLD_COMPILE_TIME, 1.5),
+        ("1000%", Metric.COLD_COMPILE_TIME, 10.0),
         ("0.08", Metric.COMPILED_LATENCY, 0.08),
         ("2", Metric.GRAPH_BREAKS, 2.0),
         ("0.3", Metric.DRIFT, 0.3),
