@@ -62,15 +62,18 @@ class RoomTests:
     def find(self, mutant: Mutant, root: Path, of_room: tuple[str, ...]) -> set[str]:
         """Find the tests that can notice a change; of a constant those of its users.
 
-        What importing makes is also for the tests that the room names by file, such as those of schemas. What
-        only processes of tests run, which are not traced, is for every test of the room.
+        What importing makes is also for the room's tests in files that have its name, or that the room names,
+        such as those of schemas. What only processes of tests run, which are not traced, is for every test of
+        the room.
         """
         lines = range(mutant.line, mutant.last + 1)
         tests = {test for line in lines for test in self._list(mutant.file, line)} - {""}
         if not tests and (names := find_names(mutant, root)):
             tests = {test for file, line in find_uses(names, root) for test in self._list(file, line)}
-            files = tuple(path for path in of_room if path.endswith(".py"))
-            tests |= {test for test in self.seconds if files and test.startswith(files)}
+            inside = {test: test.partition("::")[0] for test in self.seconds if test.startswith(of_room)}
+            tests |= {
+                test for test, file in inside.items() if file in of_room or has_name(root / file, names)
+            }
         return tests & self.seconds.keys() or {test for test in self.seconds if test.startswith(of_room)}
 
     def choose(self, mutant: Mutant, root: Path, of_room: tuple[str, ...]) -> list[str]:
@@ -121,6 +124,16 @@ def find_names(mutant: Mutant, root: Path) -> set[str]:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         names |= {target.id for target in targets if isinstance(target, ast.Name)}
     return names
+
+
+def has_name(path: Path, names: Collection[str]) -> bool:
+    """Whether a file has one of these names; a file that is not there has none."""
+    return path.is_file() and not list_names(path).isdisjoint(names)
+
+
+@cache
+def list_names(path: Path) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", path.read_text(encoding="utf-8")))
 
 
 def find_uses(names: Collection[str], root: Path) -> Iterator[tuple[str, int]]:

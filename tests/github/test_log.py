@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from runner_log import STOP, Found, list_commands
 
 from gate.cli import main
-from gate.github.job import MAX_LINE, guard_output, make_line, render_annotation, write_annotations, write_log
+from gate.github.job import (
+    MAX_LINE,
+    GuardedLog,
+    guard_output,
+    make_line,
+    render_annotation,
+    write_annotations,
+    write_log,
+)
 
 COMMANDS = (
     "::set-output name=authorized::true",
@@ -112,6 +120,28 @@ def test_a_job_guards_output_and_writes_its_log_at_once(monkeypatch: pytest.Monk
         guard = sys.stdout  # which flushes as it is deleted
     assert guard is not sys.stdout
     assert raw.getvalue() == token[0] + b"a line\n::" + token[1] + b"::\n"
+
+
+def test_a_line_without_an_end_is_ended_before_a_command() -> None:
+    """And is passed on at once; one that was ended gets no empty line behind it."""
+    raw = io.BytesIO()
+    target = io.TextIOWrapper(raw, encoding="utf-8")
+    guarded = GuardedLog(target, "Tok")
+    guarded.write("a\nb")
+    guarded.write_commands(["::notice::x"])
+    guarded.write_commands([])
+    guarded.finish()
+    commands = "::Tok::\n::notice::x\n::stop-commands::Tok\n::Tok::\n::stop-commands::Tok\n"
+    assert raw.getvalue().decode() == f"a\nb\n{commands}"
+
+
+def test_a_long_line_in_pieces_is_cut_as_a_whole_one() -> None:
+    """At 600 characters, of which three are dots."""
+    target = io.StringIO()
+    guarded = GuardedLog(target, "")
+    for piece in ("x" * 601, "x" * 99, "\n"):
+        guarded.write(piece)
+    assert target.getvalue() == f"{'x' * 597}...\n"
 
 
 def test_outside_of_a_runner_no_command_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

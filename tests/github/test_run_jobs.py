@@ -49,6 +49,14 @@ def test_the_job_that_left_the_artifact_is_found(jobs: list[RunJob], expected: s
     assert choose_conclusion(jobs, MOMENT) == expected
 
 
+def test_a_job_uploads_each_of_several_artifacts() -> None:
+    """Whichever of them its step made, both ends included; without an upload it made none."""
+    moments = [f"2026-11-01T12:{minute}:00Z" for minute in ("09", "10", "12")]
+    assert A.find_uploads(moments) == {0}
+    assert A.find_uploads(moments[2:]) == A.find_uploads([]) == set()
+    assert A.find_uploads(["2026-11-01T12:11:00Z"]) == {0}
+
+
 GPU_A = make_job("check (gpu-a)", "failure", upload="04-06")
 GPU_B, GPU_C = (make_job(f"check (gpu-{name})", "success", upload="10-11") for name in "bc")
 LINT = make_job("lint", "success", upload="05-05")

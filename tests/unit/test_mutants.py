@@ -113,7 +113,9 @@ def test_a_function_does_what_is_between_its_first_and_last_line(top: Path) -> N
 def test_the_tests_that_come_first_are_of_the_room_and_share_words_with_the_change(
     top: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Then the quickest, as far as time allows. What importing runs is tested where its name is used.
+    """Then the quickest, as far as time allows.
+
+    What importing runs is tested where its name is used, in the product or in a file of tests.
 
     A line that no test runs itself may be one that its processes run.
     """
@@ -124,6 +126,8 @@ def test_the_tests_that_come_first_are_of_the_room_and_share_words_with_the_chan
     assert tests.choose(late, top, ("room",)) == ["room/short", "room/quick", "room/slow", "other"]
     assert tests.choose(find_mutant(top, "number", "4"), top, ("room",)) == ["room/slow"]
     assert tests.choose(find_mutant(top, "removed", "pass"), top, ("other",)) == ["other"]
+    named = RoomTests(lines={"gate/room.py": lines}, seconds={f"{TESTS}::test_two": 1.0, "other": 0.1})
+    assert named.choose(find_mutant(top, "number", "4"), top, ("tests",)) == [f"{TESTS}::test_two"]
     monkeypatch.setattr(play_mutants, "TESTS_S", 5.0)
     assert tests.choose(late, top, ("room",)) == ["room/short", "room/quick", "other"]
 
