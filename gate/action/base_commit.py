@@ -189,11 +189,8 @@ def collect_accepted(event: Mapping[str, object], environ: Mapping[str, str], to
     results = [_write_accepted(top, commit, to, is_grouped=is_sha(base)) for commit in commits]
     if is_sha(base):
         results.append(("", "", _warn_old_git(top)))
-    return AcceptedFiles(
-        files=tuple(file for file, _, _ in results if file),
-        notes=tuple(note for _, note, _ in results if note),
-        warnings=tuple(warning for _, _, warning in results if warning),
-    )
+    files, notes, warnings = (tuple(filter(None, column)) for column in zip(*results, strict=True))
+    return AcceptedFiles(files=files, notes=notes, warnings=warnings)
 
 
 def _describe_none(top: Path) -> str:
@@ -277,21 +274,20 @@ def _write_accepted(top: Path, commit: str, directory: Path, *, is_grouped: bool
     In a group a commit without a usable file accepts nothing.
     """
     name = name_commit_file(commit)
-    accepted: Sequence[Acceptance] = ()
-    is_usable = False
+    accepted: Sequence[Acceptance] | None = None
     note, warning = f"Nothing is accepted of commit {commit[:12]}.", ""
     try:
         if read_git(top, "ls-tree", REF, "--", name):
             accepted = decode_commit_file(_read_blob(top, name), name, commit).acceptances
-            is_usable, note = True, _describe(commit, accepted)
+            note = _describe(commit, accepted)
     except UsageError as error:
         text = f"What was accepted of commit {commit[:12]} does not count: {error.what}. {error.fix}"
         note, warning = "", text
-    if not is_usable and not is_grouped:
+    if accepted is None and not is_grouped:
         return "", note, warning
     path = directory / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render_commit_file(commit, accepted), encoding="utf-8")
+    path.write_text(render_commit_file(commit, accepted or ()), encoding="utf-8")
     return str(path), note, warning
 
 

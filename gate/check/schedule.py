@@ -304,8 +304,7 @@ def predict_pair_s(pace: Pace, slot: Slot, device: str) -> float:
     if not alike:
         return compute_pair_s(slot.case, paired) * (LIGHT_PAIR_SHARE if is_light else 1 / LIGHT_PAIR_SHARE)
     seconds = compute_pair_s(slot.case, alike)
-    *_, last = alike
-    if content.extent is Extent.COLD and not is_light and last.extent is Extent.WHOLE:
+    if content.extent is Extent.COLD and not is_light and alike[-1].extent is Extent.WHOLE:
         seconds *= EXTENT_SHARES[Extent.COLD]
     if is_light and not slot.unchanged_code and {trial.index for trial in alike} == {1}:
         seconds -= compute_untimed_s(slot.case, trials)

@@ -105,14 +105,15 @@ def _are_possible(metric: Metric, columns: Iterable[Sequence[float]]) -> bool:
     values, domain = list(chain.from_iterable(columns)), _DOMAINS[metric]
     shown = [min(values), max(values)] if values else []
     if 0.0 in shown:
-        shown += filter(None, [min(filter(None, values), default=None)])
-    return all(map(domain.spans, shown)) and all(map(float.is_integer, values if domain.whole else ()))
+        shown.append(min(filter(None, values), default=0.0))
+    return all(map(domain.spans, shown)) and (not domain.whole or all(map(float.is_integer, values)))
 
 
 def _check_values(samples: Mapping[Metric, Sequence[float]], source: str, key: str) -> None:
     for metric, values in samples.items():
-        suspect = () if _are_possible(metric, (values,)) else values  # thousands of samples a trial
-        for index, value in enumerate(suspect):
+        if _are_possible(metric, (values,)):  # thousands of samples a trial
+            continue
+        for index, value in enumerate(values):
             if not _DOMAINS[metric].holds(value):
                 problem = _describe(metric, value)
                 raise FileError(source, f"{key}.{metric}[{index}]", problem, _FIX)

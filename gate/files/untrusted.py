@@ -113,9 +113,8 @@ def measure_shape(data: bytes) -> Iterator[Shape]:
         values += len(outside) - len(brackets)
         containers += brackets.count(b"[")
         left, levels = brackets, 0
-        for _ in range(MAX_DEPTH):  # the innermost are taken away
-            levels += bool(left)
-            left = left.replace(b"[]", b"")
+        while left and levels < MAX_DEPTH:  # the innermost are taken away
+            left, levels = left.replace(b"[]", b""), levels + 1
         depths = [depth + levels, depth]
         if left:  # is deeper, or goes on in another chunk
             depths = list(accumulate(map(_STEP.__getitem__, brackets), initial=depth))

@@ -1,11 +1,9 @@
 """What a checkout without gate.yml is lent of head: that file, what builds its cases, and new modules."""
 
 import ast
-import posixpath
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 
 from gate.project.arm_cases import find_arm_config
@@ -81,7 +79,8 @@ def _list_imported(directory: Path, file: str) -> Iterator[str]:
 
 
 def _list_files(module: str, roots: Iterable[str]) -> Iterator[str]:
+    parts = module.split(".")
     for root in roots:
-        for name in accumulate(module.split("."), posixpath.join):
-            path = Path(root, name).as_posix()
+        for length in range(1, len(parts) + 1):
+            path = Path(root, *parts[:length]).as_posix()
             yield from (f"{path}/__init__.py", f"{path}.py")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterable
 
 from gate.decide.evidence.compiles import find_unchanged_code
@@ -29,7 +28,7 @@ def shard_cases(cases: tuple[Case, ...], shards: int) -> tuple[tuple[Case, ...],
     if shards < 1:
         raise UsageError(f"cannot divide into {shards} shards", "Ask for 1 shard or more.")
     parts: list[list[Case]] = [[] for _ in range(min(shards, len(cases)))]
-    loads = defaultdict[int, float](float)
+    loads = [0.0] * len(parts)
     for case in sorted(cases, key=lambda case: (-case.expected_s, case.id)):
         # By number of cases where the loads are equal, so that no part stays empty.
         target = min(range(len(parts)), key=lambda index: (loads[index], len(parts[index])))

@@ -217,7 +217,7 @@ def _enter_arm(request: WorkerRequest, variables: Mapping[str, str]) -> bool:
     sys.path[:] = _FIRST_PATH
     set_search_path(request)
     _ROOT_PATH[:] = _ROOT_PATH or sys.path
-    differing = [*{*_ROOT_PATH}.symmetric_difference(sys.path)]
+    differing = sorted({*_ROOT_PATH}.symmetric_difference(sys.path))
     sys.path += added
     names = {name.partition(".")[0] for name in sys.modules} - {"gate"} if differing else set()
     specs = (PathFinder.find_spec(name, differing) for name in names)

@@ -111,12 +111,10 @@ def _choose_common_identity(trials: Iterable[Trial]) -> CodeIdentity:
     Tuning is drawn anew in each trial.
     """
     identities = [trial.identity for trial in trials if trial.identity.digest]
-    if not identities:
+    codes = [replace(identity, tuned="") for identity in identities]
+    if not codes or codes.count(codes[0]) < len(codes):
         return CodeIdentity(digest="")
-    first, *others = identities
-    if any(replace(other, tuned=first.tuned) != first for other in others):
-        return CodeIdentity(digest="")
-    return replace(first, tuned="") if any(other.tuned != first.tuned for other in others) else first
+    return identities[0] if identities.count(identities[0]) == len(identities) else codes[0]
 
 
 def _round_baseline(exact: Baseline) -> Baseline:

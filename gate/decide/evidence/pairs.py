@@ -147,13 +147,8 @@ def collect_processor(pairs: Iterable[Pair]) -> Paired | None:
 
 
 def _make_paired(metric: Metric, values: Sequence[tuple[float, float, float]], *, is_live: bool) -> Paired:
-    return Paired(
-        metric=metric,
-        changes=tuple(change for change, _, _ in values),
-        base=tuple(base for _, base, _ in values),
-        head=tuple(head for _, _, head in values),
-        is_live=is_live,
-    )
+    changes, base, head = zip(*values, strict=True)
+    return Paired(metric=metric, changes=changes, base=base, head=head, is_live=is_live)
 
 
 def _compare_blocks(pair: Pair, alike: Collection[Metric]) -> dict[Metric, float]:

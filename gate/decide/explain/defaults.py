@@ -33,8 +33,8 @@ def is_gone(probe: Probe) -> bool:
 def add_defaults(causes: Sequence[Cause], run: Run) -> tuple[Cause, ...]:
     if (fact := find_default(run)) is None:
         return tuple(causes)
-    (case_id,), (weight, _) = fact.cases, CAUSES[Code.DEFAULT_CHANGED]
-    return insert_cause(causes, Cause(case_id=case_id, fact=replace(fact, cases=()), weight=weight))
+    weight = CAUSES[Code.DEFAULT_CHANGED][0]
+    return insert_cause(causes, Cause(case_id=fact.cases[0], fact=replace(fact, cases=()), weight=weight))
 
 
 def find_default(run: Run) -> Fact | None:

@@ -282,9 +282,9 @@ def test_a_process_without_a_case_fails_none(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("directory", "checkout", "message"),
     [
-        ("/work/tree", "", "nets/a.py and /srv/b.py"),
-        ("/work/tree/nets", "/work/tree/", "nets/a.py and /srv/b.py"),
-        ("/", "", "/work/tree/nets/a.py and /srv/b.py"),
+        ("/repo/tree", "", "nets/a.py and /srv/b.py"),
+        ("/repo/tree/nets", "/repo/tree/", "nets/a.py and /srv/b.py"),
+        ("/", "", "/repo/tree/nets/a.py and /srv/b.py"),
     ],
 )
 def test_words_of_measured_code_are_printable_and_from_the_top(
@@ -293,7 +293,7 @@ def test_words_of_measured_code_are_printable_and_from_the_top(
     """On one line, without escapes; of a process in the file system's root they stay as they are."""
     job = make_job(bench, WorkerRole.COLD, make_case())
     job = replace(job, request=replace(job.request, directory=directory, checkout=checkout))
-    words = name_words(message="\x1b[31m/work/tree/nets/a.py\x1b[0m\n  and /srv/b.py")
+    words = name_words(message="\x1b[31m/repo/tree/nets/a.py\x1b[0m\n  and /srv/b.py")
     reported = WorkerFailure(kind=FailureKind.ERROR, fact=Fact(code=Code.RAISED, names=words))
     left = WorkerResult(role=WorkerRole.COLD, stage=Stage.BUILD, failure=reported)
     failure = judge_exit(job, ProcessExit(status=1, log_tail=b"the log"), left)
