@@ -6,6 +6,7 @@ contents of the files among the arguments and on the other arguments; directorie
 since an environment may link to another one's packages.
 """
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -20,13 +21,15 @@ def main(store: str, compiler: str, *arguments: str) -> int:
         os.execv(compiler, (compiler, *arguments))  # noqa: S606 - a compiler, as whoever called it meant
     output = Path(arguments[arguments.index("-o") + 1])
     kept = Path(store, compute_key(arguments, output))
-    if kept.exists():
-        copy_file(kept, output)
-        return 0
-    status = subprocess.run((compiler, *arguments), check=False).returncode
-    if status == 0:
-        copy_file(output, kept)
-    return status
+    with kept.with_suffix(".lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # who wants the same meanwhile waits for it, and compiles nothing
+        if not kept.exists():
+            status = subprocess.run((compiler, *arguments), check=False).returncode
+            if status == 0:
+                copy_file(output, kept)
+            return status
+    copy_file(kept, output)
+    return 0
 
 
 def compute_key(arguments: tuple[str, ...], output: Path) -> str:

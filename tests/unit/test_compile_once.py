@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ COMPILER = """\
 echo call >> {calls}
 [ "$1" = --version ] && echo "a compiler" && exit 0
 grep -q wrong "$1" && exit 3
+grep -q slow "$1" && sleep 1
 (cat "$1"; echo "$2") > "$4"
 """
 
@@ -53,6 +55,13 @@ def test_the_same_source_is_compiled_once_wherever_it_lies(compiler: Compiler) -
     assert compiler.compile("second", "sine\n") == ("sine\n-O1\n", 1)
     assert compiler.compile("third", "cosine\n") == ("cosine\n-O1\n", 2)
     assert compiler.compile("fourth", "sine\n", "-O2") == ("sine\n-O2\n", 3)
+
+
+def test_the_same_source_is_compiled_once_at_the_same_time(compiler: Compiler) -> None:
+    """The second waits for the first."""
+    with ThreadPoolExecutor() as threads:
+        compiled = list(threads.map(compiler.compile, ("first", "second"), ("slow\n", "slow\n")))
+    assert compiled == [("slow\n-O1\n", 1)] * 2
 
 
 def test_a_directory_is_known_by_where_it_is(compiler: Compiler) -> None:
