@@ -66,9 +66,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     part = config.getoption("--part")
     if part == "all":
         return
-    chosen = [item for item in items if name_part(item) == part]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
-    items[:] = chosen
+    config.hook.pytest_deselected(items=[item for item in items if name_part(item) != part])
+    items[:] = [item for item in items if name_part(item) == part]
 
 
 def name_part(item: pytest.Item) -> str:
