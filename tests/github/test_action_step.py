@@ -59,7 +59,7 @@ def buffer_output() -> Iterator[io.BytesIO]:
         ("pass", 0),
         ("sys.exit(7)", 7),
         ("os.kill(os.getpid(), signal.SIGKILL)", 128 + signal.SIGKILL),
-        ("os.kill(os.getpid(), signal.SIGHUP)", 128 + signal.SIGHUP),
+        ("os.kill(os.getpid(), signal.SIGUSR1)", 128 + signal.SIGUSR1),  # which nohup leaves alone
     ],
 )
 def test_a_command_that_a_signal_ended_has_the_exit_code_of_a_shell(code: str, expected: int) -> None:
