@@ -51,18 +51,20 @@ CASE = Case(id="layers/agreement", model="layers", factory="made_up:build")
 
 BLOCKS = 24  # of each side, ours and theirs alike
 # What anybody would write: build, call eagerly, then time the first compiled call less a later one. What
-# belongs to no model comes first, as in a worker: imports, torch's hash of its sources, the probe of
+# belongs to no model comes first, as in a worker: imports, torch's hash of its sources, the choice of
 # instruction sets, the collection of what they left.
 PLAIN_SCRIPT = (
     f"BLOCKS = {BLOCKS}"
     """
 import gc, resource, statistics, time
 import torch
+from torch._inductor.config import cpp
 from torch._inductor.cpu_vec_isa import pick_vec_isa
 from gate.suite.fixture import import_compiler
 import made_up
 
 import_compiler()
+cpp.vec_isa_ok = True  # as a worker takes it from the primer: to probe takes longer than to compile
 pick_vec_isa()
 torch.set_num_threads(2)
 torch.manual_seed(20240)
